@@ -1,0 +1,29 @@
+# `make demo` and `make test` need nothing but Python 3.11 or newer, git and make; the environment is .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+# One BLAS thread a process: the tests run on every core already, and results do not depend on the machine.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+
+.PHONY: demo test lint bench clean
+
+demo: .venv/installed
+	$(BIN)/zhat demo
+
+test: .venv/installed
+	$(ONE_THREAD) $(BIN)/python -m pytest -n auto --dist worksteal
+
+lint: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: .venv/installed
+	$(ONE_THREAD) $(BIN)/python benchmarks/speed.py
+
+.venv/installed: pyproject.toml scripts/environment
+	scripts/environment $(PYTHON)
+	touch $@
+
+clean:
+	rm -rf .venv build dist zhat-demo.png
+	find . -name __pycache__ -prune -exec rm -rf {} +

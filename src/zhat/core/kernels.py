@@ -1,0 +1,183 @@
+"""Matérn kernels of any smoothness, the squared exponential, and their first derivatives.
+
+Everything is written in terms of the squared scaled distance ``q = Σ_j a_j² (x_j − c_j)²`` with
+``a_j = √(2ν) / l_j`` (``1 / l_j`` for the squared exponential). Of a correlation ``ρ(q)`` two numbers are ever
+needed: its value, and its *slope* ``−2 dρ/dq ≥ 0``, from which all first derivatives follow:
+
+    ∂ρ/∂x_j     = −slope · a_j² (x_j − c_j)
+    ∂ρ/∂log l_j =  slope · a_j² (x_j − c_j)²        (summed over the axes: slope · q)
+
+The paper prints the Bessel function as J_ν; it is the modified one of the second kind, K_ν.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.spatial.distance import cdist
+from scipy.special import gamma, kve
+
+from zhat.core.arrays import FloatArray
+
+#: Above this the recurrence below could overflow, and a Matérn kernel is the squared exponential to plotting accuracy.
+LARGEST_NU = 500.0
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A stationary kernel ``scale · ρ(q)`` on the unit cube.
+
+    Attributes
+    ----------
+    nu
+        Smoothness of the Matérn kernel, above 0 and at most `LARGEST_NU`; ``math.inf`` is the squared exponential.
+    lengthscale
+        One positive number, or one for each axis.
+    scale
+        The prior variance, which the paper calls the scale parameter multiplying k.
+    """
+
+    nu: float = 1.5
+    lengthscale: float | tuple[float, ...] = 0.2
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (0 < self.nu <= LARGEST_NU or self.nu == math.inf):
+            raise ValueError(f"nu is {self.nu!r}; wanted: above 0 and at most {LARGEST_NU:g}, or math.inf")
+        if not np.all(np.asarray(self.lengthscale) > 0) or not np.all(np.isfinite(self.lengthscale)):
+            raise ValueError(f"lengthscale is {self.lengthscale!r}; wanted: positive and finite")
+        if not (self.scale > 0 and math.isfinite(self.scale)):
+            raise ValueError(f"scale is {self.scale!r}; wanted: positive and finite")
+
+    def with_scale(self, scale: float) -> Kernel:
+        """Return the same kernel with another prior variance."""
+        return replace(self, scale=scale)
+
+    @property
+    def inverse_lengths(self) -> FloatArray:
+        """The factors ``a_j``, as an array that broadcasts over the axes."""
+        stretch = 1.0 if self.nu == math.inf else math.sqrt(2.0 * self.nu)
+        return np.atleast_1d(stretch / np.asarray(self.lengthscale, dtype=float))
+
+    def stretch(self, x: FloatArray) -> FloatArray:
+        """Return ``x`` in the coordinates in which ``q`` is the plain squared distance."""
+        return np.ascontiguousarray(x * self.inverse_lengths)
+
+    def matrix(self, x: FloatArray, c: FloatArray) -> FloatArray:
+        """Return the kernel between all rows of ``x`` and of ``c``, shape ``(n, m)``."""
+        values = cdist(self.stretch(x), self.stretch(c), "sqeuclidean")
+        correlation(self.nu, values)
+        values *= self.scale
+        return values
+
+    def gradient(self, x: FloatArray, c: FloatArray) -> FloatArray:
+        """Return the derivative of ``k(x, c_i)`` in the single point ``x``, shape ``(m, d)``."""
+        difference = (x - c) * self.inverse_lengths
+        q = np.einsum("ij,ij->i", difference, difference)
+        slope = np.empty_like(q)
+        correlation_and_slope(self.nu, q, slope)
+        return -self.scale * slope[:, None] * difference * self.inverse_lengths
+
+
+def correlation(nu: float, q: FloatArray) -> None:
+    """Overwrite squared scaled distances ``q`` with the correlation ``ρ(q)``."""
+    if nu == math.inf:
+        q *= -0.5
+        np.exp(q, out=q)
+    elif nu == 0.5:
+        np.sqrt(q, out=q)
+        np.negative(q, out=q)
+        np.exp(q, out=q)
+    elif nu == 1.5:
+        np.sqrt(q, out=q)
+        decay = np.exp(-q)
+        q += 1.0
+        q *= decay
+    elif nu == 2.5:
+        z = np.sqrt(q)
+        q /= 3.0
+        q += z
+        q += 1.0
+        np.negative(z, out=z)
+        q *= np.exp(z, out=z)
+    else:
+        z = np.sqrt(q)
+        q[...] = _unscale(_scaled_matern(nu, z)[0], z)
+
+
+def correlation_and_slope(nu: float, q: FloatArray, slope: FloatArray) -> None:
+    """Overwrite ``q`` with ``ρ(q)`` and fill ``slope``, of the same shape, with ``−2 dρ/dq``.
+
+    For ν ≤ 1 the slope is infinite at ``q = 0``. There it is given as 0, which makes the gradient in x the middle
+    one of its one-sided values and leaves the derivative in the lengthscale right.
+    """
+    if nu == math.inf:
+        correlation(nu, q)
+        slope[...] = q
+        return
+    if nu == 2.5:
+        z = np.sqrt(q)
+        np.negative(z, out=slope)
+        np.exp(slope, out=slope)
+        q /= 3.0
+        q += z
+        q += 1.0
+        q *= slope
+        z += 1.0
+        slope *= z
+        slope /= 3.0
+        return
+    np.sqrt(q, out=q)
+    if nu == 1.5:
+        np.negative(q, out=slope)
+        np.exp(slope, out=slope)
+        q += 1.0
+        q *= slope
+    elif nu == 0.5:
+        slope[...] = np.where(q > 0, q, np.inf)
+        np.negative(q, out=q)
+        np.exp(q, out=q)
+        np.divide(q, slope, out=slope)
+    else:
+        value, scaled_slope = _scaled_matern(nu, q)
+        slope[...] = _unscale(scaled_slope, q)
+        q[...] = _unscale(value, q)
+
+
+def _unscale(values: FloatArray, z: FloatArray) -> FloatArray:
+    """Return ``values · e^{−z}``, without underflow of the exponential before its time."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.exp(np.log(values) - z))
+
+
+def _scaled_matern(nu: float, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return ``e^z M_ν(z)`` and ``e^z`` times the slope, where ``M_ν(z) = 2^{1−ν}/Γ(ν) z^ν K_ν(z)``.
+
+    K's upward recurrence in its order, written for M, is ``M_{ν+1} = M_ν + z²/(4ν(ν−1)) M_{ν−1}``: only positive
+    terms and no overflow, whatever z. It starts from an order in (0, 1] and the next one. The slope is
+    ``M_{ν−1} / (2(ν−1))`` for ν > 1.
+    """
+    order = nu - math.ceil(nu) + 1.0
+    # Below 1e-150 the functions are their limits at 0 to the last bit, and K would overflow.
+    safe = np.maximum(z, 1e-150)
+    if order == 0.5:
+        lower, upper = np.ones_like(z), 1.0 + z
+    else:
+        lower, upper = _scaled_bessel_form(order, safe), _scaled_bessel_form(order + 1.0, safe)
+    if nu <= 1.0:
+        # K_{ν−1} = K_{1−ν}; for ν = 1 that is K_0, whose logarithm at 0 is cut off as for any ν ≤ 1.
+        slope = 2.0 ** (1.0 - nu) / gamma(nu) * safe ** (nu - 1.0) * kve(1.0 - nu, safe)
+        return lower, np.where(z > 0, slope, 0.0)
+    quarter_square = 0.25 * z * z
+    order += 1.0
+    while order < nu - 0.25:
+        lower, upper = upper, upper + quarter_square / (order * (order - 1.0)) * lower
+        order += 1.0
+    return upper, lower / (2.0 * (nu - 1.0))
+
+
+def _scaled_bessel_form(order: float, z: FloatArray) -> FloatArray:
+    """Return ``e^z M_order(z)`` from the Bessel function, for an order of at most 2 and z ≥ 1e-150."""
+    return np.asarray(2.0 ** (1.0 - order) / gamma(order) * z**order * kve(order, z))
