@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
 from zhat.core.arrays import FloatArray
-from zhat.core.gp import GaussianProcess, inverse_from_factor, jittered_cholesky
+from zhat.core.gp import GaussianProcess, half_inverse, jittered_cholesky
 from zhat.core.kernels import Kernel, correlation_and_slope
 
 #: Lengthscales that are searched, in units of the cube's edge.
@@ -50,6 +50,8 @@ class Likelihood:
         self.y = y
         self.constant_mean = constant_mean
         self._squared_distance = cdist(x, x, "sqeuclidean")
+        # Fresh pages for every temporary would cost more than the arithmetic.
+        self._covariance, self._slope, self._outer, self._factor = np.empty((4, len(y), len(y)))
 
     def value_and_gradient(
         self, kernel: Kernel, noise: float | FloatArray = 0.0
@@ -59,39 +61,44 @@ class Likelihood:
         There is one derivative for each lengthscale of the kernel; that in the noise is for scaling all of it.
         """
         noise_vector = np.broadcast_to(np.asarray(noise, dtype=float), self.y.shape)
-        covariance = self._scaled_squares(kernel)
-        slope = np.empty_like(covariance)
+        covariance, slope, outer = self._covariance, self._slope, self._outer
+        self._fill_scaled_squares(kernel, covariance)
         correlation_and_slope(kernel.nu, covariance, slope)
         covariance *= kernel.scale
-        factor, jitter = jittered_cholesky(covariance, noise_vector, kernel.scale)
+        factor, jitter = jittered_cholesky(covariance, noise_vector, kernel.scale, out=self._factor)
         gp = GaussianProcess.from_factor(
             kernel, self.x, self.y, noise_vector, self.constant_mean, factor, jitter
         )
-        # d/dθ = ½ Σ (w wᵀ − P) ∘ dK/dθ, where P is the precision, less what an unknown mean takes away.
-        outer = np.multiply.outer(gp.weights, gp.weights)
-        outer -= inverse_from_factor(factor)
+        value = gp.log_likelihood()
+        # d/dθ = ½ Σ (w wᵀ − P) ∘ dK/dθ, where P is the precision, less what an unknown mean takes away. As dK/dθ is
+        # symmetric, twice a half of P serves as well as P.
+        np.multiply.outer(gp.weights, gp.weights, out=outer)
         if self.constant_mean:
             outer += gp.mean_precision()
+        half = half_inverse(factor)
+        half *= 2.0
+        outer -= half
         in_noise = 0.5 * float(np.diag(outer) @ noise_vector)
         in_scale = 0.5 * float(np.vdot(outer, covariance)) + 0.5 * jitter * float(np.trace(outer))
         outer *= slope
         in_lengths = 0.5 * kernel.scale * self._length_derivatives(kernel, outer)
-        return gp.log_likelihood(), np.array([*in_lengths, in_scale, in_noise])
+        return value, np.array([*in_lengths, in_scale, in_noise])
 
-    def _scaled_squares(self, kernel: Kernel) -> FloatArray:
+    def _fill_scaled_squares(self, kernel: Kernel, out: FloatArray) -> None:
         if len(kernel.inverse_lengths) == 1:
-            return self._squared_distance * kernel.inverse_lengths**2
-        stretched = kernel.stretch(self.x)
-        return np.asarray(cdist(stretched, stretched, "sqeuclidean"))
+            np.multiply(self._squared_distance, kernel.inverse_lengths**2, out=out)
+        else:
+            stretched = kernel.stretch(self.x)
+            cdist(stretched, stretched, "sqeuclidean", out=out)
 
     def _length_derivatives(self, kernel: Kernel, outer: FloatArray) -> FloatArray:
-        """Return ``Σ_ij outer_ij q_ij``, in all or axis by axis, for a symmetric matrix."""
+        """Return ``Σ_ij outer_ij q_ij``, in all or axis by axis."""
         if len(kernel.inverse_lengths) == 1:
             return np.vdot(outer, self._squared_distance) * kernel.inverse_lengths**2
-        # Σ_ij o_ij (c_i − c_j)² = 2 Σ_i o_i. c_i² − 2 cᵀ o c, with no differences formed.
+        # Σ_ij o_ij (c_i − c_j)² = Σ_i (o_i. + o_.i) c_i² − 2 cᵀ o c, with no differences formed.
         stretched = kernel.stretch(self.x)
-        squares = np.sum(outer, axis=1) @ stretched**2
-        return 2.0 * (squares - np.einsum("ij,ij->j", stretched, outer @ stretched))
+        squares = (np.sum(outer, axis=0) + np.sum(outer, axis=1)) @ stretched**2
+        return squares - 2.0 * np.einsum("ij,ij->j", stretched, outer @ stretched)
 
 
 def fit(
@@ -132,7 +139,7 @@ def fit(
     if len(y) < 2 or not spread > 64 * np.finfo(float).eps * float(np.max(np.abs(y), initial=0.0)):
         return _fit_of_a_constant(x, y, nu, noise, constant_mean)
     search = _Search(x, (y - centre) / spread, spread, nu, noise, constant_mean, per_axis)
-    return search.run(start)
+    return search.run(None if start is None else start.with_scale(start.scale / spread**2))
 
 
 def _fit_of_a_constant(
@@ -148,7 +155,12 @@ def _fit_of_a_constant(
 
 
 class _Search:
-    """The search for one smoothness, on data scaled to unit spread."""
+    """The search for one smoothness, on data scaled to unit spread.
+
+    The coordinates are the logarithms of the lengthscales, of the scale over lengthscale^{2ν}, and of the noise if it
+    is learned. The data fix that ratio much better than scale and lengthscale apart, so that the search need not
+    follow a long narrow ridge.
+    """
 
     def __init__(
         self,
@@ -167,14 +179,12 @@ class _Search:
         self.learns_noise = noise is None
         self.noise = 0.0 if noise is None else np.asarray(noise, dtype=float) / spread**2
         self.diagonal = math.sqrt(x.shape[1])
+        self.ridge = 2.0 * min(nu, 2.5) / self.n_lengths
 
     def run(self, start: Kernel | None) -> Fit:
-        bounds = [LENGTHSCALE_RANGE] * self.n_lengths + [SCALE_RANGE]
-        if self.learns_noise:
-            bounds.append(NOISE_RANGE)
         starts = self._starts() if start is None else [self._parameters_of(start)]
         found = [
-            minimize(self._objective, point, jac=True, method="L-BFGS-B", bounds=np.log(bounds))
+            minimize(self._objective, point, jac=True, method="L-BFGS-B", bounds=self._bounds())
             for point in starts
         ]
         best = min(found, key=lambda result: float(result.fun))
@@ -188,23 +198,34 @@ class _Search:
             converged=bool(best.success),
         )
 
+    def _bounds(self) -> list[tuple[float, float]]:
+        shortest, longest = map(math.log, LENGTHSCALE_RANGE)
+        smallest, largest = map(math.log, SCALE_RANGE)
+        steepness = self.ridge * self.n_lengths
+        bounds = [(shortest, longest)] * self.n_lengths
+        bounds.append((smallest - steepness * longest, largest - steepness * shortest))
+        if self.learns_noise:
+            bounds.append((math.log(NOISE_RANGE[0]), math.log(NOISE_RANGE[1])))
+        return bounds
+
     def _objective(self, parameters: FloatArray) -> tuple[float, FloatArray]:
         kernel, noise = self._unpack(parameters)
         value, gradient = self.likelihood.value_and_gradient(kernel, noise)
+        gradient[: self.n_lengths] += self.ridge * gradient[self.n_lengths]
         return -value, -gradient[: len(parameters)]
 
     def _unpack(self, parameters: FloatArray) -> tuple[Kernel, float | FloatArray]:
-        values = np.exp(parameters)
-        lengths = values[: self.n_lengths]
-        kernel = Kernel(
-            self.nu, tuple(map(float, lengths)) if self.n_lengths > 1 else float(lengths[0]), float(values[self.n_lengths])
-        )
-        return kernel, float(values[-1]) if self.learns_noise else self.noise
+        log_lengths = parameters[: self.n_lengths]
+        log_scale = parameters[self.n_lengths] + self.ridge * np.sum(log_lengths)
+        lengths = tuple(map(float, np.exp(log_lengths)))
+        kernel = Kernel(self.nu, lengths if self.n_lengths > 1 else lengths[0], math.exp(log_scale))
+        return kernel, math.exp(parameters[-1]) if self.learns_noise else self.noise
 
     def _parameters_of(self, kernel: Kernel) -> FloatArray:
-        lengths = np.broadcast_to(np.asarray(kernel.lengthscale, dtype=float), self.n_lengths)
-        noise = [1e-2] if self.learns_noise else []
-        return np.log(np.array([*lengths, kernel.scale / self.spread**2, *noise]))
+        """Return the coordinates of a kernel whose scale is in the units of the scaled data."""
+        log_lengths = np.log(np.broadcast_to(np.asarray(kernel.lengthscale, dtype=float), self.n_lengths))
+        noise = [math.log(1e-2)] if self.learns_noise else []
+        return np.array([*log_lengths, math.log(kernel.scale) - self.ridge * np.sum(log_lengths), *noise])
 
     def _starts(self, keep: int = 2) -> list[FloatArray]:
         """Return the likeliest of a few lengthscales, each with the best scale for it."""
@@ -216,7 +237,7 @@ class _Search:
             gp = GaussianProcess.condition(kernel, x, y, noise, self.likelihood.constant_mean)
             # With the noise as a share of the scale, the best scale is known; the search then frees the two.
             scale = float(np.clip((y - gp.mean_value) @ gp.weights / len(y), 1e-4, 1e4))
-            point = self._parameters_of(kernel.with_scale(scale * self.spread**2))
+            point = self._parameters_of(kernel.with_scale(scale))
             trials.append((self._objective(point)[0], point))
         trials.sort(key=lambda trial: trial[0])
         return [point for _, point in trials[:keep]]

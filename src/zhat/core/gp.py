@@ -186,7 +186,8 @@ class GaussianProcess:
 
         The variance includes the observation's own noise. With a constant mean it is estimated anew each time.
         """
-        precision = inverse_from_factor(self.factor)
+        half = half_inverse(self.factor.copy(order="F"))
+        precision = half + half.T
         if self.constant_mean:
             precision -= self.mean_precision()
         diagonal = np.diag(precision)
@@ -221,15 +222,18 @@ class GaussianProcess:
             yield rows, _solve_lower(self.factor, q.T)
 
 
-def jittered_cholesky(covariance: FloatArray, noise: FloatArray, scale: float) -> tuple[FloatArray, float]:
+def jittered_cholesky(
+    covariance: FloatArray, noise: FloatArray, scale: float, out: FloatArray | None = None
+) -> tuple[FloatArray, float]:
     """Factorise ``covariance + diag(noise)``, adding as little to the diagonal as the ladder allows.
 
-    Returns the lower factor and what was added. A factor whose smallest pivot is lost in rounding counts as failed:
+    ``out``, if given, is an array of the same shape that the factor may live in. Returns the lower factor and what was added. A factor whose smallest pivot is lost in rounding counts as failed:
     it exists, but what is solved with it is noise.
     """
     t = len(covariance)
     for share in JITTER_LADDER:
-        matrix = covariance.copy()
+        matrix = np.empty_like(covariance) if out is None else out
+        matrix[...] = covariance
         matrix[np.diag_indices(t)] += noise + share * scale
         # LAPACK wants Fortran order; a symmetric matrix has it in its transpose.
         factor, info = dpotrf(matrix.T, lower=1, clean=1, overwrite_a=1)
@@ -238,14 +242,13 @@ def jittered_cholesky(covariance: FloatArray, noise: FloatArray, scale: float) -
     raise LinAlgError(f"a {t} x {t} covariance could not be factorised even with jitter {share * scale:.1e}")
 
 
-def inverse_from_factor(factor: FloatArray) -> FloatArray:
-    """Return the symmetric inverse of ``L Lᵀ`` from its lower factor L."""
-    lower, info = dpotri(factor, lower=1)
+def half_inverse(factor: FloatArray) -> FloatArray:
+    """Return a triangle M with ``M + Mᵀ = (L Lᵀ)⁻¹``, in place of the lower factor L (Fortran order)."""
+    lower, info = dpotri(factor, lower=1, overwrite_c=1)
     if info != 0:  # pragma: no cover - a factor with positive pivots is always invertible
         raise LinAlgError(f"dpotri failed with {info}")
-    inverse: FloatArray = lower + lower.T
-    inverse[np.diag_indices(len(factor))] *= 0.5
-    return inverse
+    lower[np.diag_indices(len(factor))] *= 0.5
+    return np.asarray(lower.T)
 
 
 def _smallest_pivot(t: int, scale: float) -> float:
