@@ -53,9 +53,7 @@ class Likelihood:
         # Fresh pages for every temporary would cost more than the arithmetic.
         self._covariance, self._slope, self._outer, self._factor = np.empty((4, len(y), len(y)))
 
-    def value_and_gradient(
-        self, kernel: Kernel, noise: float | FloatArray = 0.0
-    ) -> tuple[float, FloatArray]:
+    def value_and_gradient(self, kernel: Kernel, noise: float | FloatArray = 0.0) -> tuple[float, FloatArray]:
         """Return the log likelihood and its derivatives in (log lengthscales …, log scale, log noise).
 
         There is one derivative for each lengthscale of the kernel; that in the noise is for scaling all of it.
@@ -130,7 +128,8 @@ def fit(
     """
     if isinstance(nu, Sequence):
         choices = [
-            fit(x, y, nu=n, noise=noise, constant_mean=constant_mean, per_axis=per_axis, start=start) for n in nu
+            fit(x, y, nu=n, noise=noise, constant_mean=constant_mean, per_axis=per_axis, start=start)
+            for n in nu
         ]
         return max(choices, key=lambda choice: choice.log_likelihood)
     # In units of the data's own spread, so that bounds and starting points fit any energy.
@@ -150,7 +149,11 @@ def _fit_of_a_constant(
     noise_variance = 0.0 if noise is None else float(np.mean(noise))
     scale = max((1e-6 * size) ** 2, noise_variance) if constant_mean else size**2
     kernel = Kernel(nu, math.sqrt(x.shape[1]), scale)
-    value = GaussianProcess.condition(kernel, x, y, noise_variance, constant_mean).log_likelihood() if len(y) else 0.0
+    value = (
+        GaussianProcess.condition(kernel, x, y, noise_variance, constant_mean).log_likelihood()
+        if len(y)
+        else 0.0
+    )
     return Fit(kernel, noise_variance, value, converged=False)
 
 

@@ -116,9 +116,7 @@ class GaussianProcess:
         factor[:t, :t] = self.factor
         factor[t, :t] = row
         factor[t, t] = np.sqrt(pivot)
-        return self.from_factor(
-            self.kernel, new_x, new_y, new_noise, self.constant_mean, factor, self.jitter
-        )
+        return self.from_factor(self.kernel, new_x, new_y, new_noise, self.constant_mean, factor, self.jitter)
 
     def mean(self, x: FloatArray) -> FloatArray:
         """Return μ at the rows of ``x``, shape ``(n,)``."""
@@ -179,7 +177,12 @@ class GaussianProcess:
         volume = -float(np.sum(np.log(np.diag(self.factor))))
         if not self.constant_mean:
             return fit + volume - 0.5 * t * float(np.log(2 * np.pi))
-        return fit + volume - 0.5 * float(np.log(self._ones_precision)) - 0.5 * (t - 1) * float(np.log(2 * np.pi))
+        return (
+            fit
+            + volume
+            - 0.5 * float(np.log(self._ones_precision))
+            - 0.5 * (t - 1) * float(np.log(2 * np.pi))
+        )
 
     def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
         """Return what each observation misses its prediction from all the others by, and that prediction's variance.

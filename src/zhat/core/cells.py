@@ -1,0 +1,217 @@
+"""An adaptive grid of cells for e^{-λg} in up to three dimensions: its integral, and exact draws from it.
+
+Every cell carries the nodes of a tensor Gauss-Legendre rule. The weights of such a rule cut the cell into boxes, one
+around each node (the cumulated weights separate the nodes), so the same numbers serve twice: their weighted sum is
+the integral, and the boxes, each with an upper bound of the integrand in it, are a proposal to draw from and reject.
+All values are kept as logarithms.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from zhat.core.arrays import FloatArray, Surface
+from zhat.core.logspace import log_sum_exp
+
+#: By dimension: nodes an axis of a cell, and cells an axis to begin with.
+NODES = {1: 8, 2: 6, 3: 5}
+FIRST_CELLS = {1: 16, 2: 8, 3: 4}
+#: Splits go on in portions of about this many points, so that each is decided on what the last one found.
+PORTION = 32_768
+
+
+class AdaptiveGrid:
+    """Cells over the unit cube, split where the integral or the draws need it.
+
+    Parameters
+    ----------
+    surface
+        The cheap function g, ``(n, d) -> (n,)``.
+    inverse_temperature
+        λ > 0.
+    dim
+        1, 2 or 3.
+    """
+
+    def __init__(self, surface: Surface, inverse_temperature: float, dim: int) -> None:
+        if dim not in NODES:
+            raise ValueError(f"dim is {dim}; wanted: 1, 2 or 3")
+        self._surface = surface
+        self._inverse_temperature = inverse_temperature
+        self.dim = dim
+        nodes, weights = np.polynomial.legendre.leggauss(NODES[dim])
+        self._nodes = _tensor(0.5 * (nodes + 1.0), dim)
+        self._log_weights = np.log(np.prod(_tensor(0.5 * weights, dim), axis=1))
+        edges = np.concatenate([[0.0], np.cumsum(0.5 * weights)])
+        self._box_lower, self._box_upper = _tensor(edges[:-1], dim), _tensor(edges[1:], dim)
+        self.n_points = 0
+        cells = FIRST_CELLS[dim]
+        self._lower = _tensor(np.arange(cells) / cells, dim)
+        self._width = np.full(len(self._lower), 1.0 / cells)
+        self._log_values = self._evaluate(self._lower, self._width)
+        #: What a cell's integral may be wrong by, as a logarithm; unknown until it has been compared with a finer one.
+        self._log_error = np.full(len(self._lower), np.inf)
+
+    @property
+    def log_integral(self) -> float:
+        """``log ∫ e^{-λg}`` over the unit cube."""
+        return log_sum_exp(self._log_masses())
+
+    @property
+    def relative_error(self) -> float:
+        """Estimate of the integral's relative error: the differences between cells and the cells they were split from."""
+        return math.exp(min(log_sum_exp(self._log_error) - self.log_integral, 700.0))
+
+    def refine_for_integral(self, tolerance: float, max_points: int) -> None:
+        """Split cells until the relative error is below ``tolerance`` or ``max_points`` have been spent."""
+        while self.n_points < max_points:
+            log_total = self.log_integral
+            self._bound_small_cells(log_total + math.log(tolerance))
+            # What is under half of the tolerance all together may stay; the largest of the rest go first.
+            order = np.argsort(-self._log_error)
+            tail = np.logaddexp.accumulate(self._log_error[order][::-1])[::-1]
+            order = order[tail > log_total + math.log(0.5 * tolerance)]
+            if len(order) == 0:
+                return
+            self._split(order[: self._portion(max_points)])
+
+    def refine_for_draws(self, acceptance: float = 0.3, max_points: int = 400_000) -> None:
+        """Split cells until proposals are accepted with about this probability, or ``max_points`` have been spent."""
+        while self.n_points < max_points:
+            envelope = self._log_cell_sums(self._log_values + self._margins())
+            excess = envelope + np.log1p(-np.exp(np.minimum(self._log_masses() - envelope, -1e-12)))
+            if self.log_integral - log_sum_exp(envelope) > math.log(acceptance):
+                return
+            order = np.argsort(-excess)
+            share = np.exp(np.logaddexp.accumulate(excess[order]) - log_sum_exp(excess))
+            n_worst = int(np.searchsorted(share, 0.8)) + 1
+            self._split(order[: min(n_worst, self._portion(max_points))])
+
+    def draw(self, n: int, generator: np.random.Generator) -> tuple[FloatArray, float, float]:
+        """Return ``n`` draws, the share of proposals accepted, and the share of draws above their box's bound.
+
+        Draws are exact where that last share is 0.
+        """
+        log_boxes = self._log_values + self._margins()
+        log_masses = (log_boxes + self._log_weights + self.dim * np.log(self._width)[:, None]).ravel()
+        probability = np.exp(log_masses - log_sum_exp(log_masses))
+        probability /= probability.sum()
+        kept: list[FloatArray] = []
+        n_kept = n_tried = n_above = 0
+        while n_kept < n:
+            size = max(64, 4 * (n - n_kept))
+            cell, box = np.divmod(generator.choice(len(probability), size, p=probability), len(self._nodes))
+            place = generator.random((size, self.dim))
+            place = self._box_lower[box] + place * (self._box_upper[box] - self._box_lower[box])
+            points = self._lower[cell] + self._width[cell, None] * place
+            log_ratio = self._log_integrand(points) - log_boxes[cell, box]
+            accepted = np.log(generator.random(size)) < log_ratio
+            kept.append(points[accepted])
+            n_kept += int(np.sum(accepted))
+            n_tried += size
+            n_above += int(np.sum(log_ratio > 1e-9))
+        return np.vstack(kept)[:n], n_kept / n_tried, n_above / n_kept
+
+    def mean_energy(self) -> tuple[float, float]:
+        """Return the mean and the sd of g under e^{-λg}/Z."""
+        log_terms = self._log_values + self._log_weights + self.dim * np.log(self._width)[:, None]
+        weights = np.exp(log_terms - log_sum_exp(log_terms))
+        energies = np.where(weights > 0, -self._log_values / self._inverse_temperature, 0.0)
+        mean = float(np.sum(weights * energies))
+        return mean, math.sqrt(max(float(np.sum(weights * (energies - mean) ** 2)), 0.0))
+
+    def _log_integrand(self, points: FloatArray) -> FloatArray:
+        self.n_points += len(points)
+        return -self._inverse_temperature * self._surface(points)
+
+    def _evaluate(self, lower: FloatArray, width: FloatArray) -> FloatArray:
+        """Return the log integrand at the nodes of the cells, shape ``(cells, nodes)``."""
+        points = lower[:, None, :] + width[:, None, None] * self._nodes
+        return self._log_integrand(points.reshape(-1, self.dim)).reshape(len(lower), -1)
+
+    def _log_cell_sums(self, log_values: FloatArray) -> FloatArray:
+        """Return the logarithm of the rule applied to ``exp(log_values)``, for each cell."""
+        terms = log_values + self._log_weights
+        top = np.max(terms, axis=1)
+        safe = np.where(np.isfinite(top), top, 0.0)
+        with np.errstate(divide="ignore"):
+            sums = np.log(np.sum(np.exp(terms - safe[:, None]), axis=1))
+        return np.asarray(safe + sums + self.dim * np.log(self._width))
+
+    def _log_masses(self) -> FloatArray:
+        return self._log_cell_sums(self._log_values)
+
+    def _steps(self) -> list[FloatArray]:
+        """Return, for each axis, by how much the log integrand changes between neighbouring nodes (0 at infinities)."""
+        shape = (len(self._lower),) + (NODES[self.dim],) * self.dim
+        values = self._log_values.reshape(shape)
+        steps = []
+        for axis in range(1, self.dim + 1):
+            with np.errstate(invalid="ignore"):
+                step = np.abs(np.diff(values, axis=axis))
+            steps.append(np.where(np.isfinite(step), step, 0.0))
+        return steps
+
+    def _margins(self) -> FloatArray:
+        """Return by how much the log integrand may exceed its value at a node within the node's box.
+
+        On each axis, the larger of the steps to the two neighbours, which are farther away than the box reaches.
+        """
+        margins = np.zeros(self._log_values.shape)
+        for axis, step in enumerate(self._steps(), start=1):
+            before = np.insert(step, 0, 0.0, axis=axis)
+            after = np.insert(step, step.shape[axis], 0.0, axis=axis)
+            margins += np.maximum(before, after).reshape(margins.shape)
+        return margins
+
+    def _bound_small_cells(self, log_negligible: float) -> None:
+        """Give cells of unknown error one: nothing they could hide, if that is negligible in sum."""
+        largest_step = np.max(
+            [step.reshape(len(self._lower), -1).max(axis=1) for step in self._steps()], axis=0
+        )
+        # Between nodes the integrand may rise once more by as much as it does between any two of them.
+        could_hold = self.dim * np.log(self._width) + np.max(self._log_values, axis=1) + largest_step
+        unknown = np.isinf(self._log_error) & (self._log_error > 0)
+        small = unknown & (could_hold < log_negligible - math.log(len(could_hold)) - 3.0)
+        self._log_error[small] = could_hold[small]
+        # A cell that is steep between its nodes and could matter is not resolved, whatever the differences say.
+        steep = ~unknown & (largest_step > 6.0)
+        self._log_error[steep] = np.maximum(self._log_error[steep], (could_hold - largest_step)[steep])
+
+    def _portion(self, max_points: int) -> int:
+        points_a_split = 2**self.dim * len(self._nodes)
+        return max(1, min(PORTION, max_points - self.n_points) // points_a_split)
+
+    def _split(self, which: FloatArray) -> None:
+        """Replace the cells ``which`` by their halves in every direction."""
+        children = 2**self.dim
+        corners = _tensor(np.array([0.0, 0.5]), self.dim)
+        lower = (self._lower[which, None, :] + self._width[which, None, None] * corners).reshape(-1, self.dim)
+        width = np.repeat(0.5 * self._width[which], children)
+        old_mass = self._log_masses()[which]
+        keep = np.ones(len(self._lower), dtype=bool)
+        keep[which] = False
+        values = self._evaluate(lower, width)
+        self._lower = np.vstack([self._lower[keep], lower])
+        self._width = np.concatenate([self._width[keep], width])
+        self._log_values = np.vstack([self._log_values[keep], values])
+        masses = self._log_masses()[-len(width) :].reshape(-1, children)
+        error = _log_difference(old_mass, np.logaddexp.reduce(masses, axis=1))
+        # The difference is shared out evenly: no child is known to be better than another.
+        shared = np.repeat(error - math.log(children), children)
+        self._log_error = np.concatenate([self._log_error[keep], shared])
+
+
+def _log_difference(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return ``log |e^a − e^b|``, elementwise."""
+    top = np.maximum(a, b)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        result = top + np.log(-np.expm1(-np.abs(a - b)))
+    return np.where(np.isnan(result), -np.inf, result)
+
+
+def _tensor(axis: FloatArray, dim: int) -> FloatArray:
+    """Return all combinations of ``dim`` values of ``axis``, shape ``(len(axis)**dim, dim)``."""
+    return np.stack(np.meshgrid(*[axis] * dim, indexing="ij"), axis=-1).reshape(-1, dim)

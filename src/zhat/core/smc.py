@@ -1,0 +1,247 @@
+"""Tempered sequential Monte Carlo on the unit cube, for four dimensions and more.
+
+Particles start as a uniform low-discrepancy set and follow e^{-βλg} from β = 0 to 1. Between temperatures they are
+resampled and moved by differential-evolution Metropolis steps, reflected at the boundary: a particle in one half of
+the population jumps along the difference of two from the other half, so that jumps have the population's shape,
+rotated, stretched or in several modes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial.distance import cdist
+from scipy.special import gammaln
+
+from zhat.core.arrays import FloatArray, Surface, blocks, sobol
+from zhat.core.logspace import effective_sample_size, log_mean_exp, log_sum_exp
+
+#: Share of the particles that must stay effective from one temperature to the next.
+ESS_SHARE = 0.5
+#: Sweeps of moves at a temperature on the way, and at the last one.
+SWEEPS = 8
+LAST_SWEEPS = 24
+#: Temperatures at most; a hundred thousand nats between the best and a typical energy need about a hundred.
+MAX_STAGES = 400
+
+
+@dataclass(frozen=True)
+class Population:
+    """Particles that follow e^{-λg}/Z, and what is known of how they got there.
+
+    Attributes
+    ----------
+    points, energies
+        The particles and g at them, equally weighted, shapes ``(n, d)`` and ``(n,)``.
+    log_integral, relative_error
+        log ∫ e^{-λg} from the weights on the way, and its error from how few ancestors are left.
+    acceptance
+        Share of moves accepted at the last temperature.
+    ancestor_share
+        Effective share of the first particles that have descendants in the last population.
+    n_points
+        How often g was evaluated.
+    """
+
+    points: FloatArray
+    energies: FloatArray
+    log_integral: float
+    relative_error: float
+    acceptance: float
+    ancestor_share: float
+    n_points: int
+
+
+def sequential_monte_carlo(
+    surface: Surface, inverse_temperature: float, dim: int, n: int, generator: np.random.Generator
+) -> Population:
+    """Carry ``n`` particles (made even) from the uniform distribution to e^{-λg}/Z."""
+    n += n % 2
+    points = sobol(n, dim, generator)
+    energies = surface(points)
+    n_points = n
+    ancestors = np.arange(n)
+    beta, log_integral, n_resampled, acceptance = 0.0, 0.0, 0, 1.0
+    relative_variance = 0.0
+    for _ in range(MAX_STAGES):
+        step = _next_step(inverse_temperature * energies, 1.0 - beta)
+        log_weights = -step * inverse_temperature * energies
+        log_integral += log_mean_exp(log_weights)
+        relative_variance = _ancestral_variance(log_weights, ancestors, n_resampled)
+        beta = 1.0 if step >= 1.0 - beta else beta + step
+        chosen = _systematic(log_weights, generator)
+        points, energies, ancestors = points[chosen], energies[chosen], ancestors[chosen]
+        n_resampled += 1
+        sweeps = LAST_SWEEPS if beta == 1.0 else SWEEPS
+        acceptance = _move(surface, beta * inverse_temperature, points, energies, sweeps, generator)
+        n_points += sweeps * n
+        if beta == 1.0:
+            break
+    counts = np.bincount(ancestors, minlength=n)
+    return Population(
+        points=points,
+        energies=energies,
+        log_integral=log_integral,
+        relative_error=math.sqrt(relative_variance) if beta == 1.0 else math.inf,
+        acceptance=acceptance,
+        ancestor_share=float(n / np.sum(counts.astype(float) ** 2)),
+        n_points=n_points,
+    )
+
+
+def _next_step(energies: FloatArray, largest: float) -> float:
+    """Return the largest step in β, up to ``largest``, that keeps the effective sample size."""
+    target = ESS_SHARE * len(energies)
+    relative = energies - np.min(energies)
+    if effective_sample_size(-largest * relative) >= target:
+        return largest
+    low, high = 0.0, largest
+    for _ in range(60):
+        # Steps may have to be many orders of magnitude below the largest: bisect in the logarithm once off zero.
+        middle = math.sqrt(low * high) if low > 0 else high * 1e-2
+        if effective_sample_size(-middle * relative) >= target:
+            low = middle
+        else:
+            high = middle
+        if low > 0 and high / low < 1.001:
+            break
+    return low if low > 0 else high
+
+
+def _systematic(log_weights: FloatArray, generator: np.random.Generator) -> FloatArray:
+    """Return indices resampled in proportion to the weights, in random order."""
+    n = len(log_weights)
+    cumulated = np.cumsum(np.exp(log_weights - np.max(log_weights)))
+    places = (np.arange(n) + generator.random()) / n * cumulated[-1]
+    chosen = np.minimum(np.searchsorted(cumulated, places), n - 1)
+    return generator.permutation(chosen)
+
+
+def _ancestral_variance(log_weights: FloatArray, ancestors: FloatArray, n_resampled: int) -> float:
+    """Return the relative variance of the integral's estimate, from the weight that each first particle has gathered.
+
+    This is the estimator of Lee and Whiteley (2018), from one run.
+    """
+    n = len(log_weights)
+    weights = np.exp(log_weights - log_sum_exp(log_weights))
+    gathered = np.bincount(ancestors, weights=weights, minlength=n)
+    apart = (n / (n - 1)) ** (n_resampled + 1) * (1.0 - float(np.sum(gathered**2)))
+    return max(1.0 - apart, 0.0)
+
+
+def _move(
+    surface: Surface,
+    inverse_temperature: float,
+    points: FloatArray,
+    energies: FloatArray,
+    sweeps: int,
+    generator: np.random.Generator,
+) -> float:
+    """Move all particles in place and return the share of moves accepted."""
+    n, dim = points.shape
+    half = n // 2
+    accepted = 0
+    factor = 2.38 / math.sqrt(2 * dim)
+    for sweep in range(sweeps):
+        moved = 0
+        for mine, others in ((slice(0, half), slice(half, n)), (slice(half, n), slice(0, half))):
+            pool = points[others]
+            first = generator.integers(half, size=half)
+            second = (first + generator.integers(1, half, size=half)) % half
+            # Every fifth sweep jumps by the whole difference, which leads from one mode to another.
+            gamma = 1.0 if sweep % 5 == 4 else factor
+            jump = gamma * (pool[first] - pool[second])
+            jump += 1e-4 * np.std(points, axis=0) * generator.standard_normal((half, dim))
+            proposal = reflect(points[mine] + jump)
+            new = surface(proposal)
+            better = np.log(generator.random(half)) < inverse_temperature * (energies[mine] - new)
+            points[mine][better] = proposal[better]
+            energies[mine][better] = new[better]
+            moved += int(np.sum(better))
+        accepted += moved
+        if sweep % 5 != 4:
+            factor *= math.exp(0.5 * (moved / n - 0.25))
+    return accepted / (sweeps * n)
+
+
+def reflect(points: FloatArray) -> FloatArray:
+    """Fold points into the unit cube, as a ball would bounce between its faces."""
+    folded = np.mod(points, 2.0)
+    return np.where(folded > 1.0, 2.0 - folded, folded)
+
+
+def importance_draws(
+    surface: Surface,
+    inverse_temperature: float,
+    population: Population,
+    n: int,
+    generator: np.random.Generator,
+    n_centres: int = 512,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return ``n`` draws from a mixture of t distributions around particles: points, energies and log weights.
+
+    The mean of the weights estimates ∫ e^{-λg}. The mixture lives in logit coordinates, where the cube has no
+    boundary; the best of a few bandwidths is taken.
+    """
+    dim = population.points.shape[1]
+    # Numbers near 0 and 1 are kept off infinity.
+    inside = np.clip(population.points, 1e-12, 1 - 1e-12)
+    logits = np.log(inside) - np.log1p(-inside)
+    centres = logits[generator.choice(len(logits), min(n_centres, len(logits)), replace=False)]
+    root = np.linalg.cholesky(np.atleast_2d(np.cov(logits.T)) + 1e-12 * np.eye(dim))
+    silverman = (4.0 / ((dim + 2.0) * len(centres))) ** (1.0 / (dim + 4.0))
+
+    def draw(width: float, size: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        return _mixture_draws(surface, inverse_temperature, centres, width * root, size, generator)
+
+    widths = [silverman * share for share in (1.0, 0.5, 0.25, 0.12)]
+    pilots = [effective_sample_size(draw(width, max(n // 32, 256))[2]) for width in widths]
+    return draw(widths[int(np.argmax(pilots))], n)
+
+
+#: Degrees of freedom of the proposals: tails heavier than any that a bounded energy has in logit coordinates.
+T_DEGREES = 4.0
+
+
+def _mixture_draws(
+    surface: Surface,
+    inverse_temperature: float,
+    centres: FloatArray,
+    root: FloatArray,
+    n: int,
+    generator: np.random.Generator,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Draw from the mixture with scale matrix ``root rootᵀ``; return points, energies and log weights."""
+    dim = centres.shape[1]
+    normal = generator.standard_normal((n, dim))
+    stretch = np.sqrt(T_DEGREES / generator.chisquare(T_DEGREES, size=n))
+    logits = centres[generator.integers(len(centres), size=n)] + (normal * stretch[:, None]) @ root.T
+    points = 1.0 / (1.0 + np.exp(-np.clip(logits, -700, 700)))
+    energies = surface(points)
+    # log(x (1 − x)) of each coordinate, without forming 1 − x.
+    log_jacobian = -np.sum(np.logaddexp(0.0, logits) + np.logaddexp(0.0, -logits), axis=1)
+    log_weights = log_jacobian - inverse_temperature * energies - _log_mixture(logits, centres, root)
+    return points, energies, log_weights
+
+
+def _log_mixture(logits: FloatArray, centres: FloatArray, root: FloatArray) -> FloatArray:
+    dim = centres.shape[1]
+    whiten = np.linalg.inv(root).T
+    white, white_centres = logits @ whiten, centres @ whiten
+    power = -0.5 * (T_DEGREES + dim)
+    density = np.empty(len(logits))
+    for rows in blocks(len(logits), len(centres)):
+        q = cdist(white[rows], white_centres, "sqeuclidean")
+        q /= T_DEGREES
+        np.log1p(q, out=q)
+        q *= power
+        density[rows] = np.mean(np.exp(q, out=q), axis=1)
+    constant = (
+        gammaln(0.5 * (T_DEGREES + dim))
+        - gammaln(0.5 * T_DEGREES)
+        - 0.5 * dim * math.log(T_DEGREES * math.pi)
+        - float(np.sum(np.log(np.diag(root))))
+    )
+    return np.asarray(np.log(np.maximum(density, 1e-300)) + constant)

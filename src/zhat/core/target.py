@@ -1,0 +1,143 @@
+"""The distribution e^{-λg}/Z of a cheap g on the unit cube: its log Z and draws from it, by the method that fits.
+
+To 3-d an adaptive grid of Gauss-Legendre cells gives both. Above, a pool of weighted points does: scrambled Sobol
+points where e^{-λg} is spread out; where it is not, importance draws around the particles of a sequential Monte Carlo
+run, or those particles themselves when the importance weights cannot be believed.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from zhat.core.arrays import FloatArray, Surface, sobol
+from zhat.core.cells import AdaptiveGrid
+from zhat.core.logspace import effective_sample_size, log_mean_exp, relative_standard_error
+from zhat.core.quadrature import LogIntegral, mean_over_scrambles
+from zhat.core.sampling import Draws, checked_draws, weighted_moments
+from zhat.core.smc import importance_draws, sequential_monte_carlo
+
+#: The highest dimension of the adaptive grid.
+GRID_DIM = 3
+#: Relative accuracy asked of the grid, and the points it may use for that, by dimension.
+TOLERANCE = 1e-6
+MAX_POINTS = {1: 200_000, 2: 200_000, 3: 400_000}
+#: Points in a pool above that, and the scrambled Sobol sets they come in.
+POOL_POINTS = 65_536
+N_SCRAMBLES = 16
+#: Below this effective share of uniform points, e^{-λg} is too narrow for them.
+NARROW = 0.1
+#: Particles of the sequential Monte Carlo run.
+N_PARTICLES = 2048
+#: Importance weights with a smaller effective share than this are not believed.
+SMALLEST_ESS_SHARE = 0.02
+#: Draws from a pool need this many effective points each.
+POINTS_A_DRAW = 4.0
+
+
+class Target(Protocol):
+    """What the methods have in common."""
+
+    @property
+    def log_integral(self) -> LogIntegral:
+        """log ∫ e^{-λg}, with its error."""
+
+    def draw(self, n: int, generator: np.random.Generator) -> Draws:
+        """Return ``n`` independent draws from e^{-λg}/Z."""
+
+
+def target(surface: Surface, inverse_temperature: float, dim: int, generator: np.random.Generator) -> Target:
+    """Return the distribution e^{-λg}/Z, represented by the method that fits its dimension and shape."""
+    if dim <= GRID_DIM:
+        return GridTarget(surface, inverse_temperature, dim)
+    log_values, points = [], []
+    for _ in range(N_SCRAMBLES):
+        points.append(sobol(POOL_POINTS // N_SCRAMBLES, dim, generator))
+        log_values.append(-inverse_temperature * surface(points[-1]))
+        if effective_sample_size(log_values[0]) < NARROW * len(log_values[0]):
+            return narrow_target(surface, inverse_temperature, dim, generator)
+    integral = mean_over_scrambles(np.array(log_values))
+    flat = np.concatenate(log_values)
+    return PoolTarget(np.vstack(points), -flat / inverse_temperature, flat, integral)
+
+
+def narrow_target(
+    surface: Surface, inverse_temperature: float, dim: int, generator: np.random.Generator
+) -> Target:
+    """Return e^{-λg}/Z as a pool that sequential Monte Carlo has found its way to."""
+    population = sequential_monte_carlo(surface, inverse_temperature, dim, N_PARTICLES, generator)
+    points, energies, log_weights = importance_draws(
+        surface, inverse_temperature, population, POOL_POINTS, generator
+    )
+    n_points = population.n_points + len(points)
+    error = relative_standard_error(log_weights)
+    if (
+        effective_sample_size(log_weights) > SMALLEST_ESS_SHARE * len(points)
+        and error < population.relative_error
+    ):
+        integral = LogIntegral(log_mean_exp(log_weights), error, n_points, "importance")
+        return PoolTarget(points, energies, log_weights, integral)
+    integral = LogIntegral(population.log_integral, population.relative_error, n_points, "smc")
+    return PoolTarget(population.points, population.energies, np.zeros(len(population.points)), integral)
+
+
+class GridTarget:
+    """e^{-λg}/Z in up to three dimensions, on an adaptive grid."""
+
+    def __init__(self, surface: Surface, inverse_temperature: float, dim: int) -> None:
+        self._surface = surface
+        self._grid = AdaptiveGrid(surface, inverse_temperature, dim)
+        self._grid.refine_for_integral(TOLERANCE, MAX_POINTS[dim])
+
+    @property
+    def log_integral(self) -> LogIntegral:
+        """log ∫ e^{-λg}, with its error."""
+        return LogIntegral(self._grid.log_integral, self._grid.relative_error, self._grid.n_points, "cells")
+
+    def draw(self, n: int, generator: np.random.Generator) -> Draws:
+        """Return ``n`` independent draws, by rejection."""
+        self._grid.refine_for_draws()
+        points, acceptance, above = self._grid.draw(n, generator)
+        reason = f"{above:.1%} of the draws exceed their bound" if above > 0.01 else ""
+        return checked_draws(
+            points, self._surface(points), self._grid.mean_energy(), "cells", acceptance, reason
+        )
+
+
+class PoolTarget:
+    """e^{-λg}/Z as weighted points, and the integral they gave."""
+
+    def __init__(
+        self, points: FloatArray, energies: FloatArray, log_weights: FloatArray, log_integral: LogIntegral
+    ) -> None:
+        self._points = points
+        self._energies = energies
+        self._log_weights = log_weights
+        self._log_integral = log_integral
+
+    @property
+    def log_integral(self) -> LogIntegral:
+        """log ∫ e^{-λg}, with its error."""
+        return self._log_integral
+
+    def draw(self, n: int, generator: np.random.Generator) -> Draws:
+        """Return ``n`` of the pool's points, accepted by their weights; if too few are, resampled by them."""
+        relative = self._log_weights - np.max(self._log_weights)
+        (accepted,) = np.nonzero(np.log(generator.random(len(relative))) < relative)
+        acceptance = len(accepted) / len(relative)
+        if len(accepted) >= n:
+            chosen = generator.choice(accepted, n, replace=False)
+        else:
+            # With replacement: a choice without it would favour small weights.
+            weights = np.exp(relative)
+            chosen = generator.choice(len(weights), n, p=weights / weights.sum())
+        effective = effective_sample_size(relative)
+        reason = ""
+        if effective < POINTS_A_DRAW * n:
+            reason = f"{n} draws from a pool of {effective:.0f} effective points"
+        energies = self._energies[chosen]
+        moments = weighted_moments(self._energies, self._log_weights)
+        return checked_draws(
+            self._points[chosen], energies, moments, self._log_integral.method, acceptance, reason
+        )
