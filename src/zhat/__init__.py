@@ -1,0 +1,1 @@
+"""zhat estimates normalizing constants of energies that are expensive, query-only and perhaps noisy."""

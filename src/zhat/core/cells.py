@@ -168,9 +168,7 @@ class AdaptiveGrid:
 
     def _bound_small_cells(self, log_negligible: float) -> None:
         """Give cells of unknown error one: nothing they could hide, if that is negligible in sum."""
-        largest_step = np.max(
-            [step.reshape(len(self._lower), -1).max(axis=1) for step in self._steps()], axis=0
-        )
+        largest_step = np.max([step.reshape(len(self._lower), -1).max(axis=1) for step in self._steps()], axis=0)
         # Between nodes the integrand may rise once more by as much as it does between any two of them.
         could_hold = self.dim * np.log(self._width) + np.max(self._log_values, axis=1) + largest_step
         unknown = np.isinf(self._log_error) & (self._log_error > 0)

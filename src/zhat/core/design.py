@@ -166,9 +166,7 @@ class _Greedy:
 
         bounds = [(0.0, 1.0 / spacing)] * len(start)
         options = {"maxiter": 12, "ftol": 1e-4}
-        found = minimize(
-            objective, start / spacing, jac=True, method="L-BFGS-B", bounds=bounds, options=options
-        )
+        found = minimize(objective, start / spacing, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
         summit = np.clip(spacing * found.x, 0.0, 1.0)
         worst = int(np.argmin(self._remaining))
         solved = self._solve(summit)

@@ -64,9 +64,7 @@ class Likelihood:
         correlation_and_slope(kernel.nu, covariance, slope)
         covariance *= kernel.scale
         factor, jitter = jittered_cholesky(covariance, noise_vector, kernel.scale, out=self._factor)
-        gp = GaussianProcess.from_factor(
-            kernel, self.x, self.y, noise_vector, self.constant_mean, factor, jitter
-        )
+        gp = GaussianProcess.from_factor(kernel, self.x, self.y, noise_vector, self.constant_mean, factor, jitter)
         value = gp.log_likelihood()
         # d/dθ = ½ Σ (w wᵀ − P) ∘ dK/dθ, where P is the precision, less what an unknown mean takes away. As dK/dθ is
         # symmetric, twice a half of P serves as well as P.
@@ -128,8 +126,7 @@ def fit(
     """
     if isinstance(nu, Sequence):
         choices = [
-            fit(x, y, nu=n, noise=noise, constant_mean=constant_mean, per_axis=per_axis, start=start)
-            for n in nu
+            fit(x, y, nu=n, noise=noise, constant_mean=constant_mean, per_axis=per_axis, start=start) for n in nu
         ]
         return max(choices, key=lambda choice: choice.log_likelihood)
     # In units of the data's own spread, so that bounds and starting points fit any energy.
@@ -149,11 +146,7 @@ def _fit_of_a_constant(
     noise_variance = 0.0 if noise is None else float(np.mean(noise))
     scale = max((1e-6 * size) ** 2, noise_variance) if constant_mean else size**2
     kernel = Kernel(nu, math.sqrt(x.shape[1]), scale)
-    value = (
-        GaussianProcess.condition(kernel, x, y, noise_variance, constant_mean).log_likelihood()
-        if len(y)
-        else 0.0
-    )
+    value = GaussianProcess.condition(kernel, x, y, noise_variance, constant_mean).log_likelihood() if len(y) else 0.0
     return Fit(kernel, noise_variance, value, converged=False)
 
 
@@ -187,8 +180,7 @@ class _Search:
     def run(self, start: Kernel | None) -> Fit:
         starts = self._starts() if start is None else [self._parameters_of(start)]
         found = [
-            minimize(self._objective, point, jac=True, method="L-BFGS-B", bounds=self._bounds())
-            for point in starts
+            minimize(self._objective, point, jac=True, method="L-BFGS-B", bounds=self._bounds()) for point in starts
         ]
         best = min(found, key=lambda result: float(result.fun))
         kernel, noise = self._unpack(best.x)

@@ -162,9 +162,7 @@ class GaussianProcess:
         right = left if other is x else _solve_lower(self.factor, self.kernel.matrix(self.x, other))
         result = self.kernel.matrix(x, other) - left.T @ right
         if self.constant_mean:
-            result += np.outer(
-                1.0 - self._solved_ones @ left, (1.0 - self._solved_ones @ right) / self._ones_precision
-            )
+            result += np.outer(1.0 - self._solved_ones @ left, (1.0 - self._solved_ones @ right) / self._ones_precision)
         return result
 
     def log_likelihood(self) -> float:
@@ -177,12 +175,7 @@ class GaussianProcess:
         volume = -float(np.sum(np.log(np.diag(self.factor))))
         if not self.constant_mean:
             return fit + volume - 0.5 * t * float(np.log(2 * np.pi))
-        return (
-            fit
-            + volume
-            - 0.5 * float(np.log(self._ones_precision))
-            - 0.5 * (t - 1) * float(np.log(2 * np.pi))
-        )
+        return fit + volume - 0.5 * float(np.log(self._ones_precision)) - 0.5 * (t - 1) * float(np.log(2 * np.pi))
 
     def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
         """Return what each observation misses its prediction from all the others by, and that prediction's variance.
@@ -230,8 +223,9 @@ def jittered_cholesky(
 ) -> tuple[FloatArray, float]:
     """Factorise ``covariance + diag(noise)``, adding as little to the diagonal as the ladder allows.
 
-    ``out``, if given, is an array of the same shape that the factor may live in. Returns the lower factor and what was added. A factor whose smallest pivot is lost in rounding counts as failed:
-    it exists, but what is solved with it is noise.
+    ``out``, if given, is an array of the same shape that the factor may live in. Returns the lower factor and what was
+    added. A factor whose smallest pivot is lost in rounding counts as failed: it exists, but what is solved with it is
+    noise.
     """
     t = len(covariance)
     for share in JITTER_LADDER:

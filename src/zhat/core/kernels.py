@@ -44,6 +44,7 @@ class Kernel:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
+        """Refuse parameters that make no kernel."""
         if not (0 < self.nu <= LARGEST_NU or self.nu == math.inf):
             raise ValueError(f"nu is {self.nu!r}; wanted: above 0 and at most {LARGEST_NU:g}, or math.inf")
         if not np.all(np.asarray(self.lengthscale) > 0) or not np.all(np.isfinite(self.lengthscale)):

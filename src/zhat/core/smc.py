@@ -63,9 +63,9 @@ def sequential_monte_carlo(
     energies = surface(points)
     n_points = n
     ancestors = np.arange(n)
-    beta, log_integral, n_resampled, acceptance = 0.0, 0.0, 0, 1.0
+    beta, log_integral, acceptance = 0.0, 0.0, 1.0
     relative_variance = 0.0
-    for _ in range(MAX_STAGES):
+    for n_resampled in range(MAX_STAGES):
         step = _next_step(inverse_temperature * energies, 1.0 - beta)
         log_weights = -step * inverse_temperature * energies
         log_integral += log_mean_exp(log_weights)
@@ -73,7 +73,6 @@ def sequential_monte_carlo(
         beta = 1.0 if step >= 1.0 - beta else beta + step
         chosen = _systematic(log_weights, generator)
         points, energies, ancestors = points[chosen], energies[chosen], ancestors[chosen]
-        n_resampled += 1
         sweeps = LAST_SWEEPS if beta == 1.0 else SWEEPS
         acceptance = _move(surface, beta * inverse_temperature, points, energies, sweeps, generator)
         n_points += sweeps * n

@@ -41,7 +41,7 @@ class Target(Protocol):
 
     @property
     def log_integral(self) -> LogIntegral:
-        """log ∫ e^{-λg}, with its error."""
+        """The logarithm of ∫ e^{-λg}, with its error."""
 
     def draw(self, n: int, generator: np.random.Generator) -> Draws:
         """Return ``n`` independent draws from e^{-λg}/Z."""
@@ -62,20 +62,13 @@ def target(surface: Surface, inverse_temperature: float, dim: int, generator: np
     return PoolTarget(np.vstack(points), -flat / inverse_temperature, flat, integral)
 
 
-def narrow_target(
-    surface: Surface, inverse_temperature: float, dim: int, generator: np.random.Generator
-) -> Target:
+def narrow_target(surface: Surface, inverse_temperature: float, dim: int, generator: np.random.Generator) -> Target:
     """Return e^{-λg}/Z as a pool that sequential Monte Carlo has found its way to."""
     population = sequential_monte_carlo(surface, inverse_temperature, dim, N_PARTICLES, generator)
-    points, energies, log_weights = importance_draws(
-        surface, inverse_temperature, population, POOL_POINTS, generator
-    )
+    points, energies, log_weights = importance_draws(surface, inverse_temperature, population, POOL_POINTS, generator)
     n_points = population.n_points + len(points)
     error = relative_standard_error(log_weights)
-    if (
-        effective_sample_size(log_weights) > SMALLEST_ESS_SHARE * len(points)
-        and error < population.relative_error
-    ):
+    if effective_sample_size(log_weights) > SMALLEST_ESS_SHARE * len(points) and error < population.relative_error:
         integral = LogIntegral(log_mean_exp(log_weights), error, n_points, "importance")
         return PoolTarget(points, energies, log_weights, integral)
     integral = LogIntegral(population.log_integral, population.relative_error, n_points, "smc")
@@ -92,7 +85,7 @@ class GridTarget:
 
     @property
     def log_integral(self) -> LogIntegral:
-        """log ∫ e^{-λg}, with its error."""
+        """The logarithm of ∫ e^{-λg}, with its error."""
         return LogIntegral(self._grid.log_integral, self._grid.relative_error, self._grid.n_points, "cells")
 
     def draw(self, n: int, generator: np.random.Generator) -> Draws:
@@ -100,9 +93,7 @@ class GridTarget:
         self._grid.refine_for_draws()
         points, acceptance, above = self._grid.draw(n, generator)
         reason = f"{above:.1%} of the draws exceed their bound" if above > 0.01 else ""
-        return checked_draws(
-            points, self._surface(points), self._grid.mean_energy(), "cells", acceptance, reason
-        )
+        return checked_draws(points, self._surface(points), self._grid.mean_energy(), "cells", acceptance, reason)
 
 
 class PoolTarget:
@@ -118,7 +109,7 @@ class PoolTarget:
 
     @property
     def log_integral(self) -> LogIntegral:
-        """log ∫ e^{-λg}, with its error."""
+        """The logarithm of ∫ e^{-λg}, with its error."""
         return self._log_integral
 
     def draw(self, n: int, generator: np.random.Generator) -> Draws:
@@ -138,6 +129,4 @@ class PoolTarget:
             reason = f"{n} draws from a pool of {effective:.0f} effective points"
         energies = self._energies[chosen]
         moments = weighted_moments(self._energies, self._log_weights)
-        return checked_draws(
-            self._points[chosen], energies, moments, self._log_integral.method, acceptance, reason
-        )
+        return checked_draws(self._points[chosen], energies, moments, self._log_integral.method, acceptance, reason)
