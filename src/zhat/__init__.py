@@ -1,1 +1,25 @@
 """zhat estimates normalizing constants of energies that are expensive, query-only and perhaps noisy."""
+
+from __future__ import annotations
+
+from zhat import errors, estimators, problems
+from zhat.errors import EnergyError, FileError, InvalidArgument, ZhatError
+from zhat.estimate import Estimate, load
+from zhat.evaluations import Evaluations
+from zhat.run import estimate
+
+__all__ = [
+    "EnergyError",
+    "Estimate",
+    "Evaluations",
+    "FileError",
+    "InvalidArgument",
+    "ZhatError",
+    "errors",
+    "estimate",
+    "estimators",
+    "load",
+    "problems",
+]
+
+__version__ = "0.1.0"

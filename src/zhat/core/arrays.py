@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
+IndexArray = NDArray[np.intp]
 
 #: A cheap, vectorised function on the unit cube: ``(n, d) -> (n,)``.
 Surface = Callable[[FloatArray], FloatArray]

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from zhat.core.arrays import FloatArray, Surface
+from zhat.core.arrays import FloatArray, IndexArray, Surface
 from zhat.core.logspace import log_sum_exp
 
 #: By dimension: nodes an axis of a cell, and cells an axis to begin with.
@@ -61,7 +61,7 @@ class AdaptiveGrid:
 
     @property
     def relative_error(self) -> float:
-        """Estimate of the integral's relative error: the differences between cells and the cells they were split from."""
+        """Estimate of the integral's relative error: how much the last splits changed, summed over the cells."""
         return math.exp(min(log_sum_exp(self._log_error) - self.log_integral, 700.0))
 
     def refine_for_integral(self, tolerance: float, max_points: int) -> None:
@@ -179,10 +179,10 @@ class AdaptiveGrid:
         self._log_error[steep] = np.maximum(self._log_error[steep], (could_hold - largest_step)[steep])
 
     def _portion(self, max_points: int) -> int:
-        points_a_split = 2**self.dim * len(self._nodes)
+        points_a_split: int = 2**self.dim * len(self._nodes)
         return max(1, min(PORTION, max_points - self.n_points) // points_a_split)
 
-    def _split(self, which: FloatArray) -> None:
+    def _split(self, which: IndexArray) -> None:
         """Replace the cells ``which`` by their halves in every direction."""
         children = 2**self.dim
         corners = _tensor(np.array([0.0, 0.5]), self.dim)

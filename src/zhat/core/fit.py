@@ -90,11 +90,11 @@ class Likelihood:
     def _length_derivatives(self, kernel: Kernel, outer: FloatArray) -> FloatArray:
         """Return ``Σ_ij outer_ij q_ij``, in all or axis by axis."""
         if len(kernel.inverse_lengths) == 1:
-            return np.vdot(outer, self._squared_distance) * kernel.inverse_lengths**2
+            return float(np.vdot(outer, self._squared_distance)) * kernel.inverse_lengths**2
         # Σ_ij o_ij (c_i − c_j)² = Σ_i (o_i. + o_.i) c_i² − 2 cᵀ o c, with no differences formed.
         stretched = kernel.stretch(self.x)
         squares = (np.sum(outer, axis=0) + np.sum(outer, axis=1)) @ stretched**2
-        return squares - 2.0 * np.einsum("ij,ij->j", stretched, outer @ stretched)
+        return np.asarray(squares - 2.0 * np.einsum("ij,ij->j", stretched, outer @ stretched))
 
 
 def fit(

@@ -68,18 +68,19 @@ class Kernel:
 
     def matrix(self, x: FloatArray, c: FloatArray) -> FloatArray:
         """Return the kernel between all rows of ``x`` and of ``c``, shape ``(n, m)``."""
-        values = cdist(self.stretch(x), self.stretch(c), "sqeuclidean")
+        values: FloatArray = cdist(self.stretch(x), self.stretch(c), "sqeuclidean")
         correlation(self.nu, values)
         values *= self.scale
         return values
 
     def gradient(self, x: FloatArray, c: FloatArray) -> FloatArray:
         """Return the derivative of ``k(x, c_i)`` in the single point ``x``, shape ``(m, d)``."""
-        difference = (x - c) * self.inverse_lengths
+        difference: FloatArray = (x - c) * self.inverse_lengths
         q = np.einsum("ij,ij->i", difference, difference)
         slope = np.empty_like(q)
         correlation_and_slope(self.nu, q, slope)
-        return -self.scale * slope[:, None] * difference * self.inverse_lengths
+        slope *= -self.scale
+        return np.asarray(slope[:, None] * difference * self.inverse_lengths)
 
 
 def correlation(nu: float, q: FloatArray) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import gammaln
 
-from zhat.core.arrays import FloatArray, Surface, blocks, sobol
+from zhat.core.arrays import FloatArray, IndexArray, Surface, blocks, sobol
 from zhat.core.logspace import effective_sample_size, log_mean_exp, log_sum_exp
 
 #: Share of the particles that must stay effective from one temperature to the next.
@@ -62,7 +62,7 @@ def sequential_monte_carlo(
     points = sobol(n, dim, generator)
     energies = surface(points)
     n_points = n
-    ancestors = np.arange(n)
+    ancestors: IndexArray = np.arange(n)
     beta, log_integral, acceptance = 0.0, 0.0, 1.0
     relative_variance = 0.0
     for n_resampled in range(MAX_STAGES):
@@ -109,7 +109,7 @@ def _next_step(energies: FloatArray, largest: float) -> float:
     return low if low > 0 else high
 
 
-def _systematic(log_weights: FloatArray, generator: np.random.Generator) -> FloatArray:
+def _systematic(log_weights: FloatArray, generator: np.random.Generator) -> IndexArray:
     """Return indices resampled in proportion to the weights, in random order."""
     n = len(log_weights)
     cumulated = np.cumsum(np.exp(log_weights - np.max(log_weights)))
@@ -118,7 +118,7 @@ def _systematic(log_weights: FloatArray, generator: np.random.Generator) -> Floa
     return generator.permutation(chosen)
 
 
-def _ancestral_variance(log_weights: FloatArray, ancestors: FloatArray, n_resampled: int) -> float:
+def _ancestral_variance(log_weights: FloatArray, ancestors: IndexArray, n_resampled: int) -> float:
     """Return the relative variance of the integral's estimate, from the weight that each first particle has gathered.
 
     This is the estimator of Lee and Whiteley (2018), from one run.
@@ -162,7 +162,7 @@ def _move(
         accepted += moved
         if sweep % 5 != 4:
             factor *= math.exp(0.5 * (moved / n - 0.25))
-    return accepted / (sweeps * n)
+    return float(accepted / (sweeps * n))
 
 
 def reflect(points: FloatArray) -> FloatArray:
@@ -189,7 +189,7 @@ def importance_draws(
     inside = np.clip(population.points, 1e-12, 1 - 1e-12)
     logits = np.log(inside) - np.log1p(-inside)
     centres = logits[generator.choice(len(logits), min(n_centres, len(logits)), replace=False)]
-    root = np.linalg.cholesky(np.atleast_2d(np.cov(logits.T)) + 1e-12 * np.eye(dim))
+    root = np.asarray(np.linalg.cholesky(np.atleast_2d(np.cov(logits.T)) + 1e-12 * np.eye(dim)), dtype=float)
     silverman = (4.0 / ((dim + 2.0) * len(centres))) ** (1.0 / (dim + 4.0))
 
     def draw(width: float, size: int) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -1,0 +1,146 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+import zhat
+from zhat.estimators import METHODS, Task, TwoBatch
+
+if TYPE_CHECKING:
+    from zhat.core.arrays import FloatArray
+    from zhat.estimate import Estimate
+    from zhat.problems import NamedProblem
+    from zhat.view.demo import Panel
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    help="Normalizing constants of expensive, noisy, query-only energies, from a few hundred evaluations.",
+)
+
+
+def main() -> None:
+    """Run the command line; what zhat refuses is said in one line, with exit status 2."""
+    try:
+        app()
+    except zhat.ZhatError as error:
+        Console(stderr=True).print(f"[bold red]zhat:[/] {error}", highlight=False)
+        raise SystemExit(2) from None
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"zhat {zhat.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which zhat this is.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Where the picture goes; its ending names the format.")] = Path(
+        "zhat-demo.png"
+    ),
+    budget: Annotated[int, typer.Option(min=1, help="Evaluations that each method may spend.")] = 256,
+    inverse_temperature: Annotated[float, typer.Option(help="The inverse temperature λ.")] = 5.0,
+    seeds: Annotated[int, typer.Option(min=1, help="How many runs of each method.")] = 5,
+) -> None:
+    """Estimate Ackley's 2-d function with every method, beside the truth, and draw what they did."""
+    if not out.parent.is_dir():
+        raise zhat.InvalidArgument("--out", str(out), f"a file in a folder that exists; {out.parent} does not")
+    problem = zhat.problems.get("ackley", dim=2)
+    truth = problem.log_z(inverse_temperature)
+    runs, seconds = _run_methods(problem, inverse_temperature, budget, seeds)
+    console = Console()
+    console.print(_demo_table(runs, seconds, truth, f"Ackley 2-d, λ = {inverse_temperature:g}, T = {budget}"))
+    console.print(f"true log Z = {truth:.6f}; the errors are |Ẑ/Z − 1|, their median over {seeds} seeds.")
+    _draw(problem, inverse_temperature, runs, truth, out)
+    console.print(f"picture: {out}", soft_wrap=True)
+
+
+def _run_methods(
+    problem: NamedProblem, inverse_temperature: float, budget: int, seeds: int
+) -> tuple[dict[str, list[Estimate]], dict[str, float]]:
+    from zhat.view.progress import progress_bar
+
+    runs: dict[str, list[Estimate]] = {name: [] for name in METHODS}
+    seconds = dict.fromkeys(METHODS, 0.0)
+    done = 0
+    with progress_bar("running every method") as report:
+        for name in METHODS:
+            for seed in range(seeds):
+                report(done, len(METHODS) * seeds)
+                start = time.perf_counter()
+                runs[name].append(
+                    zhat.estimate(problem.energy, problem.bounds, inverse_temperature, budget, method=name, seed=seed)
+                )
+                seconds[name] += (time.perf_counter() - start) / seeds
+                done += 1
+    return runs, seconds
+
+
+def _demo_table(runs: dict[str, list[Estimate]], seconds: dict[str, float], truth: float, title: str) -> Table:
+    table = Table(title=title)
+    for heading in ("method", "queries", "log Z", "± it says", "off by", "median error", "seconds"):
+        table.add_column(heading, justify="left" if heading == "method" else "right")
+    for name, estimates in runs.items():
+        first = estimates[0]
+        median = float(np.median([abs(np.expm1(run.log_z - truth)) for run in estimates]))
+        table.add_row(
+            name,
+            str(first.n_evaluations),
+            f"{first.log_z:.4f}",
+            "none" if np.isnan(first.std_error) else f"{first.std_error:.4f}",
+            f"{first.log_z - truth:+.4f}",
+            f"{median:.2g}",
+            f"{seconds[name]:.2f}",
+        )
+    return table
+
+
+def _draw(
+    problem: NamedProblem, inverse_temperature: float, runs: dict[str, list[Estimate]], truth: float, out: Path
+) -> None:
+    # matplotlib takes half a second to import, which only this command should pay.
+    from zhat.view.demo import DemoPicture, Panel, draw_demo, grid_points
+
+    points = grid_points(problem.bounds)
+    nothing = np.empty((0, 2))
+    panels = [Panel("the energy, Ackley 2-d (known to no method)", problem.energy(points), nothing, nothing)]
+    for name in ("mvs-exact", "mvs-lmc"):
+        panels.append(_surrogate_panel(problem, runs[name][0], points))
+    budget = runs["mc"][0].budget
+    title = f"log Z of Ackley's function at λ = {inverse_temperature:g} from {budget} queries"
+    draw_demo(DemoPicture(title, problem.bounds, tuple(panels), truth, runs), out)
+
+
+def _surrogate_panel(problem: NamedProblem, run: Estimate, points: FloatArray) -> Panel:
+    """Return the map of a two-batch run: its surrogate, and where its batches lie."""
+    from zhat.view.demo import Panel
+
+    estimator = METHODS[run.method]
+    assert isinstance(estimator, TwoBatch)
+    task = Task(problem.dim, run.inverse_temperature, run.budget, run.noise_std, run.seed)
+    found = estimator.first_batch(task, run.evaluations)
+    lower = np.array(run.domain.lower)
+    unit = (points - lower) / (np.array(run.domain.upper) - lower)
+    surface = problem.energy(points) if found is None else found.process.mean(unit)
+    n_first = estimator.n_first(task)
+    x = run.evaluations.x
+    draws = "exact draws" if estimator.sampler == "exact" else "20 Langevin steps"
+    return Panel(f"{run.method}: surrogate, design, {draws}", surface, x[:n_first], x[n_first:])

@@ -1,0 +1,76 @@
+"""The user's coordinates and the unit cube: the only place that knows the user's units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from zhat.core.arrays import FloatArray
+from zhat.errors import InvalidArgument
+
+#: What `zhat.estimate` takes: ``[(lo, hi), ...]`` or ``{"name": (lo, hi), ...}``.
+Bounds = Sequence[tuple[float, float]] | Mapping[str, tuple[float, float]] | FloatArray
+
+_WANTED = 'a pair of finite numbers lo < hi for each axis: [(lo, hi), ...] or {"name": (lo, hi), ...}'
+
+
+@dataclass(frozen=True)
+class Box:
+    """A box ``lower ≤ x ≤ upper`` with a name for each axis, and the map between it and the unit cube."""
+
+    names: tuple[str, ...]
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+
+    @classmethod
+    def from_bounds(cls, bounds: Bounds) -> Box:
+        """Return the box for what a user gave as bounds, or say what is wrong with them."""
+        if isinstance(bounds, Mapping):
+            names = tuple(bounds)
+            if not all(isinstance(name, str) and name for name in names):
+                raise InvalidArgument("bounds", bounds, "names that are non-empty strings")
+            pairs: object = list(bounds.values())
+        else:
+            names, pairs = (), bounds
+        try:
+            array = np.asarray(pairs, dtype=float)
+        except (TypeError, ValueError):
+            raise InvalidArgument("bounds", bounds, _WANTED) from None
+        if array.ndim != 2 or array.shape[1] != 2 or len(array) == 0:
+            raise InvalidArgument("bounds", bounds, f"{_WANTED} (the shape is {array.shape}, not (d, 2))")
+        names = names or tuple(f"x{axis}" for axis in range(len(array)))
+        for name, (low, high) in zip(names, array.tolist(), strict=True):
+            _check_pair(name, low, high)
+        return cls(names, tuple(array[:, 0].tolist()), tuple(array[:, 1].tolist()))
+
+    @property
+    def dim(self) -> int:
+        """The number of axes."""
+        return len(self.lower)
+
+    @property
+    def log_volume(self) -> float:
+        """The logarithm of the box's volume: what log Z on the unit cube lacks to log Z in the user's units."""
+        return float(np.sum(np.log(np.array(self.upper) - np.array(self.lower))))
+
+    def to_user(self, unit: FloatArray) -> FloatArray:
+        """Return points of the unit cube in the user's units, never outside the box."""
+        lower, upper = np.array(self.lower), np.array(self.upper)
+        return np.asarray(np.clip(lower + unit * (upper - lower), lower, upper))
+
+
+def _check_pair(name: str, low: float, high: float) -> None:
+    argument = f"bounds of {name!r}"
+    given = (low, high)
+    if np.isnan(low) or np.isnan(high):
+        raise InvalidArgument(argument, given, "numbers, not NaN")
+    if np.isinf(low) or np.isinf(high):
+        raise InvalidArgument(argument, given, "finite numbers: an integral over an infinite range needs a prior")
+    if low == high:
+        raise InvalidArgument(argument, given, "lo < hi; they are equal, and the integral would be 0")
+    if low > high:
+        raise InvalidArgument(argument, given, f"lo < hi; they are reversed: ({high}, {low})?")
+    if np.isinf(high - low):
+        raise InvalidArgument(argument, given, "a width that is a finite number")

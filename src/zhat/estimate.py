@@ -1,0 +1,195 @@
+"""What a user gets back: log Z, how wrong it may be, and every fact it rests on."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from zhat.core.arrays import FloatArray
+from zhat.domain import Box
+from zhat.errors import FileError, InvalidArgument
+from zhat.evaluations import Evaluations
+
+#: Marks a file as ours; the number rises with every change that an older zhat could not read.
+_FORMAT = "zhat-estimate"
+_VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """An estimate of log Z(λ) = log ∫ exp(-λ f(x)) dx over a box.
+
+    Attributes
+    ----------
+    log_z
+        The estimate, in the user's units (Lebesgue measure on the box).
+    std_error
+        Its standard error; NaN where the method has none, and `status` then says so.
+    status
+        "budget spent", or what a user should know.
+    method
+        Name of the method.
+    inverse_temperature
+        λ.
+    noise_std
+        Standard deviation of the noise as it was given; None if it was learned.
+    budget
+        How many evaluations might have been spent.
+    seed
+        The same seed, problem and method give the same result to the last bit.
+    domain
+        The box.
+    evaluations
+        Every evaluation, failed ones included.
+    diagnostics
+        Numbers and words that explain the estimate; which ones depends on the method.
+    """
+
+    log_z: float
+    std_error: float
+    status: str
+    method: str
+    inverse_temperature: float
+    noise_std: float | None
+    budget: int
+    seed: int
+    domain: Box
+    evaluations: Evaluations
+    diagnostics: Mapping[str, float | str] = field(default_factory=dict)
+
+    @property
+    def n_evaluations(self) -> int:
+        """How many evaluations were spent, failed ones included."""
+        return len(self.evaluations)
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Return the interval for log Z at this level, from the normal distribution.
+
+        Without a standard error nothing is excluded: the interval is (-inf, inf).
+        """
+        if not 0.0 < level < 1.0:
+            raise InvalidArgument("level", level, "a number between 0 and 1")
+        if math.isnan(self.std_error):
+            return -math.inf, math.inf
+        half = float(ndtri(0.5 + 0.5 * level)) * self.std_error
+        return self.log_z - half, self.log_z + half
+
+    def summary(self) -> str:
+        """Return the estimate in a few lines of text."""
+        low, high = self.interval(0.95)
+        if math.isnan(self.std_error):
+            error = "no error estimate"
+        else:
+            error = f"± {self.std_error:.2g}   (95%: {low:.6g} to {high:.6g})"
+        failed = self.evaluations.n_failed
+        lines = [
+            f"log Z     {self.log_z:.6g}  {error}",
+            f"method    {self.method}, λ = {self.inverse_temperature:g}, {self.domain.dim}-d, seed {self.seed}",
+            f"spent     {self.n_evaluations} of {self.budget} evaluations" + (f", {failed} failed" if failed else ""),
+            f"status    {self.status}",
+        ]
+        lines += [f"failed    {count} x {reason}" for reason, count in self.evaluations.failures_by_reason()[:5]]
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        """Return the summary."""
+        return self.summary()
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write everything to a JSON file, from which `load` makes an equal estimate."""
+        document = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "log_z": _number_out(self.log_z),
+            "std_error": _number_out(self.std_error),
+            "status": self.status,
+            "method": self.method,
+            "inverse_temperature": self.inverse_temperature,
+            "noise_std": self.noise_std,
+            "budget": self.budget,
+            "seed": self.seed,
+            "bounds": {
+                name: [low, high]
+                for name, low, high in zip(self.domain.names, self.domain.lower, self.domain.upper, strict=True)
+            },
+            "diagnostics": {
+                key: value if isinstance(value, str) else {"number": _number_out(value)}
+                for key, value in self.diagnostics.items()
+            },
+            "evaluations": {
+                "x": self.evaluations.x.tolist(),
+                "unit": self.evaluations.unit.tolist(),
+                "y": [_number_out(value) for value in self.evaluations.y.tolist()],
+                "failure": list(self.evaluations.failure),
+                "seconds": self.evaluations.seconds.tolist(),
+            },
+        }
+        Path(path).write_text(json.dumps(document, allow_nan=False, indent=1) + "\n", encoding="utf-8")
+
+
+def load(path: str | PathLike[str]) -> Estimate:
+    """Read an estimate that `Estimate.save` wrote."""
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise FileError(f"{path} is not a JSON file: {error}") from None
+    if not isinstance(document, dict) or document.get("format") != _FORMAT:
+        raise FileError(f"{path} is not an estimate that zhat saved")
+    if document.get("version") != _VERSION:
+        raise FileError(f"{path} is of version {document.get('version')}; this zhat reads version {_VERSION}")
+    try:
+        return _from_document(document)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise FileError(f"{path} is damaged: {type(error).__name__}: {error}") from None
+
+
+def _from_document(document: dict[str, Any]) -> Estimate:
+    domain = Box.from_bounds(document["bounds"])
+    table = document["evaluations"]
+    evaluations = Evaluations(
+        x=_matrix(table["x"], domain.dim),
+        unit=_matrix(table["unit"], domain.dim),
+        y=np.array([_number_in(value) for value in table["y"]], dtype=float),
+        failure=tuple(map(str, table["failure"])),
+        seconds=np.array(table["seconds"], dtype=float),
+    )
+    lengths = {len(evaluations.x), len(evaluations.unit), len(evaluations.failure), len(evaluations.seconds)}
+    if lengths != {len(evaluations)}:
+        raise ValueError("the columns of the evaluations are of different length")
+    return Estimate(
+        log_z=_number_in(document["log_z"]),
+        std_error=_number_in(document["std_error"]),
+        status=document["status"],
+        method=document["method"],
+        inverse_temperature=float(document["inverse_temperature"]),
+        noise_std=document["noise_std"],
+        budget=document["budget"],
+        seed=document["seed"],
+        domain=domain,
+        evaluations=evaluations,
+        diagnostics={
+            key: value if isinstance(value, str) else _number_in(value["number"])
+            for key, value in document["diagnostics"].items()
+        },
+    )
+
+
+def _matrix(rows: list[list[float]], dim: int) -> FloatArray:
+    return np.array(rows, dtype=float).reshape(len(rows), dim)
+
+
+def _number_out(value: float) -> float | str:
+    """Return a number for JSON, which has no words for NaN and infinity."""
+    return float(value) if math.isfinite(value) else str(float(value))
+
+
+def _number_in(value: float | str) -> float:
+    return float(value)

@@ -1,0 +1,46 @@
+"""The estimators, one algorithm a file, behind one protocol; and their names."""
+
+from __future__ import annotations
+
+from zhat.errors import InvalidArgument
+from zhat.estimators.base import Estimator, Finding, Task
+from zhat.estimators.monte_carlo import MonteCarlo
+from zhat.estimators.piecewise import PiecewiseConstant, PiecewiseConstantMonteCarlo
+from zhat.estimators.surrogate import SurrogateSettings
+from zhat.estimators.two_batch import MaximumVariance, TwoBatch
+
+__all__ = [
+    "METHODS",
+    "Estimator",
+    "Finding",
+    "MaximumVariance",
+    "MonteCarlo",
+    "PiecewiseConstant",
+    "PiecewiseConstantMonteCarlo",
+    "SurrogateSettings",
+    "Task",
+    "TwoBatch",
+    "named",
+]
+
+#: The methods that have a name, with their default settings.
+METHODS: dict[str, Estimator] = {
+    "mc": MonteCarlo(),
+    "pc": PiecewiseConstant(),
+    "pc-mc": PiecewiseConstantMonteCarlo(),
+    "mvs": MaximumVariance(),
+    "mvs-lmc": TwoBatch(sampler="langevin"),
+    "mvs-exact": TwoBatch(sampler="exact"),
+}
+
+
+def named(method: str | Estimator) -> Estimator:
+    """Return the estimator of that name, or the estimator itself."""
+    if isinstance(method, str):
+        if method not in METHODS:
+            known = ", ".join(map(repr, METHODS))
+            raise InvalidArgument("method", method, f"one of {known}, or an estimator")
+        return METHODS[method]
+    if not all(hasattr(method, part) for part in ("name", "check", "ask", "estimate")):
+        raise InvalidArgument("method", method, "a name, or an object with name, check, ask and estimate")
+    return method

@@ -1,0 +1,142 @@
+"""What every estimator is: frozen settings with two functions of the facts, `ask` and `estimate`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from zhat.core.arrays import FloatArray
+from zhat.core.logspace import effective_sample_size, log_mean_exp, relative_standard_error
+from zhat.errors import InvalidArgument
+from zhat.evaluations import Evaluations
+
+#: Weighted averages over fewer effective terms than this have errors that cannot be believed.
+FEW_EFFECTIVE = 8.0
+
+
+@dataclass(frozen=True)
+class Task:
+    """The problem as an estimator sees it: on the unit cube, and with no energy to call.
+
+    Attributes
+    ----------
+    dim
+        Number of axes.
+    inverse_temperature
+        λ.
+    budget
+        How many evaluations may be spent.
+    noise_std
+        Standard deviation of the noise; None if it is to be learned.
+    seed
+        All randomness is a function of this and of what it is for.
+    """
+
+    dim: int
+    inverse_temperature: float
+    budget: int
+    noise_std: float | None = 0.0
+    seed: int = 0
+
+    def generator(self, purpose: int) -> np.random.Generator:
+        """Return the generator for one of the estimator's purposes, numbered by it."""
+        return np.random.default_rng([self.seed, purpose])
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What an estimator concludes from the facts, on the unit cube.
+
+    Attributes
+    ----------
+    log_z
+        log ∫ e^{-λf} over the unit cube.
+    std_error
+        Standard error of ``log_z``; NaN where the method has none.
+    notes
+        What a user should know about this number, a sentence each.
+    diagnostics
+        Numbers and words that explain it.
+    """
+
+    log_z: float
+    std_error: float
+    notes: tuple[str, ...] = ()
+    diagnostics: dict[str, float | str] = field(default_factory=dict)
+
+
+class Estimator(Protocol):
+    """The protocol. An estimator is frozen and has no state: all it knows, it is told."""
+
+    @property
+    def name(self) -> str:
+        """What the method is called."""
+
+    def check(self, task: Task) -> None:
+        """Raise `InvalidArgument` if the task cannot be done by this method."""
+
+    def ask(self, task: Task, facts: Evaluations, pending: FloatArray, n: int) -> FloatArray:
+        """Return up to ``n`` points of the unit cube to evaluate next, shape ``(k, d)``.
+
+        ``pending`` were asked before and are not told yet. No points: nothing more is wanted, or, while some are
+        pending, nothing can be said before they are told.
+        """
+
+    def estimate(self, task: Task, facts: Evaluations) -> Finding:
+        """Return log Z and its error from the facts."""
+
+
+def share_left(task: Task, facts: Evaluations, pending: FloatArray, n: int, limit: int) -> tuple[int, int]:
+    """Return the range of positions, below ``limit`` and the budget, that an ask for ``n`` points covers."""
+    start = len(facts) + len(pending)
+    return start, max(start, min(start + n, limit, task.budget))
+
+
+def require_known_noise(task: Task, name: str) -> None:
+    """Raise if the noise is to be learned by a method that has no means to."""
+    if task.noise_std is None:
+        raise InvalidArgument(
+            "noise_std", None, f"a number: method {name!r} averages raw values and cannot learn the noise"
+        )
+
+
+def log_noise_correction(inverse_temperature: float, noise_variance: float) -> float:
+    """Return log e^{−λ²σ²/2}: what an average of e^{−λy} over noisy y is too large by, to be added to its logarithm."""
+    return -0.5 * inverse_temperature**2 * noise_variance
+
+
+def average(log_terms: FloatArray, offset: float, extra_error: float = 0.0) -> Finding:
+    """Return ``offset + log`` of the mean of ``exp(log_terms)`` with its standard error, and what is doubtful of it.
+
+    ``extra_error`` is an independent error of ``offset``.
+    """
+    error = relative_standard_error(log_terms)
+    effective = effective_sample_size(log_terms)
+    notes = []
+    if math.isnan(error):
+        notes.append("no error estimate: it takes two values that are not +inf")
+    elif effective < FEW_EFFECTIVE:
+        notes.append(f"unreliable: the average rests on {effective:.1f} of {len(log_terms)} values")
+    return Finding(
+        offset + log_mean_exp(log_terms),
+        math.hypot(error, extra_error),
+        tuple(notes),
+        {"effective_sample_size": effective, "monte_carlo_error": error},
+    )
+
+
+def without_values() -> Finding:
+    """Return what is to be concluded from no values at all."""
+    return Finding(math.nan, math.nan, ("no evaluation has a value",))
+
+
+def finite_energies(y: FloatArray) -> FloatArray:
+    """Return energies in which failures and +inf are replaced by the largest finite one (0 if there is none).
+
+    For surrogates, which need a number everywhere: a wall is as high as the highest ground that was seen.
+    """
+    finite = np.isfinite(y)
+    return np.where(finite, y, np.max(y[finite]) if np.any(finite) else 0.0)

@@ -1,0 +1,41 @@
+"""Plain Monte Carlo: the mean of e^{-λy} over uniform points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from zhat.core.arrays import FloatArray
+from zhat.estimators.base import (
+    Finding,
+    Task,
+    average,
+    log_noise_correction,
+    require_known_noise,
+    share_left,
+    without_values,
+)
+from zhat.evaluations import Evaluations
+
+
+@dataclass(frozen=True)
+class MonteCarlo:
+    """Uniform points, independent of each other. Unbiased for Z; its error falls as T^{-1/2}."""
+
+    name: str = "mc"
+
+    def check(self, task: Task) -> None:
+        """Refuse noise that is to be learned."""
+        require_known_noise(task, self.name)
+
+    def ask(self, task: Task, facts: Evaluations, pending: FloatArray, n: int) -> FloatArray:
+        """Return the next uniform points: the k-th depends on the seed and k alone."""
+        start, stop = share_left(task, facts, pending, n, task.budget)
+        return task.generator(0).random((stop, task.dim))[start:]
+
+    def estimate(self, task: Task, facts: Evaluations) -> Finding:
+        """Return the log of the mean, with the noise's bias taken out."""
+        y = facts.y[facts.ok]
+        if len(y) == 0:
+            return without_values()
+        correction = log_noise_correction(task.inverse_temperature, (task.noise_std or 0.0) ** 2)
+        return average(-task.inverse_temperature * y, correction)

@@ -1,0 +1,132 @@
+"""The Gaussian process that the maximum-variance methods stand on: its design, its fit, and e^{-λμ}."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from zhat.core.arrays import FloatArray
+from zhat.core.design import maximum_variance_design
+from zhat.core.fit import fit
+from zhat.core.gp import GaussianProcess
+from zhat.core.kernels import Kernel
+from zhat.core.quadrature import LogIntegral, trapezoid
+from zhat.core.target import Target, target
+from zhat.errors import InvalidArgument
+from zhat.estimators.base import Task, finite_energies
+from zhat.evaluations import Evaluations
+
+#: Lengthscale of the design where the surrogate's is yet to be learned, as a share of the cube's diagonal.
+DESIGN_LENGTHSCALE = 0.2
+#: Candidates for each point of a design, and at least.
+CANDIDATES_A_POINT = 8
+FEWEST_CANDIDATES = 4096
+#: Generators' purposes: 0 and 1 belong to the estimators.
+_TARGET_PURPOSE = 2
+
+
+@dataclass(frozen=True)
+class SurrogateSettings:
+    """How the energy is modelled.
+
+    Attributes
+    ----------
+    nu
+        Smoothness of the Matérn kernel, ``math.inf`` for the squared exponential; several, to choose the likeliest.
+    lengthscale, scale
+        Known hyperparameters. Without a lengthscale both are fitted by maximum likelihood.
+    per_axis
+        Whether each axis has a lengthscale of its own when they are fitted.
+    constant_mean
+        Whether the prior mean is an unknown constant; if not it is zero, as in the paper, and log Z then depends on
+        where the energy's zero happens to be.
+    trapezoid_points
+        Integrate e^{-λμ} by the trapezoidal rule with so many points, as the paper does; 0 for the adaptive methods.
+    """
+
+    nu: float | tuple[float, ...] = 1.5
+    lengthscale: float | None = None
+    scale: float = 1.0
+    per_axis: bool = False
+    constant_mean: bool = True
+    trapezoid_points: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what is no kernel, in the words of the argument."""
+        smoothnesses = self.nu if isinstance(self.nu, Sequence) else (self.nu,)
+        for nu in smoothnesses:
+            if not (isinstance(nu, float | int) and nu > 0):
+                raise InvalidArgument("nu", self.nu, "a number above 0, math.inf, or a tuple of them")
+        for argument in ("lengthscale", "scale"):
+            value = getattr(self, argument)
+            if value is not None and not (math.isfinite(value) and value > 0):
+                raise InvalidArgument(argument, value, "a finite number above 0")
+
+    def design(self, task: Task, given: FloatArray, n: int) -> FloatArray:
+        """Return the next ``n`` points of the maximum-variance design, which depends on no value and no seed."""
+        nu = self.nu[0] if isinstance(self.nu, tuple) else self.nu
+        lengthscale = self.lengthscale or DESIGN_LENGTHSCALE * math.sqrt(task.dim)
+        n_candidates = 2 ** math.ceil(math.log2(max(FEWEST_CANDIDATES, CANDIDATES_A_POINT * task.budget)))
+        kernel = Kernel(nu, lengthscale)
+        return maximum_variance_design(kernel, n, task.dim, given=given, n_candidates=n_candidates).points
+
+    def fit(self, task: Task, x: FloatArray, y: FloatArray) -> tuple[GaussianProcess, float]:
+        """Return the process given finite values ``y`` at ``x``, and the noise variance it was given or learned."""
+        noise = None if task.noise_std is None else task.noise_std**2
+        if self.lengthscale is not None and noise is not None:
+            nu = self.nu[0] if isinstance(self.nu, tuple) else self.nu
+            kernel = Kernel(nu, self.lengthscale, self.scale)
+        else:
+            found = fit(x, y, nu=self.nu, noise=noise, constant_mean=self.constant_mean, per_axis=self.per_axis)
+            kernel, noise = found.kernel, found.noise
+        return GaussianProcess.condition(kernel, x, y, noise, self.constant_mean), noise
+
+
+@dataclass(frozen=True, eq=False)
+class Surrogate:
+    """A fitted surrogate and the distribution e^{-λμ} it defines.
+
+    Attributes
+    ----------
+    process
+        The Gaussian process.
+    noise_variance
+        Known or learned.
+    target
+        e^{-λμ}/Ẑ₁: draws.
+    log_integral
+        log Ẑ₁ with its own error.
+    """
+
+    process: GaussianProcess
+    noise_variance: float
+    target: Target
+    log_integral: LogIntegral
+
+
+def surrogate(settings: SurrogateSettings, task: Task, facts: Evaluations) -> Surrogate | None:
+    """Return the surrogate of the facts; None where there is no finite value to model.
+
+    A failed evaluation is left out; +inf counts as the largest finite energy.
+    """
+    ok = facts.ok
+    if not np.any(np.isfinite(facts.y)):
+        return None
+    unit, y = facts.unit[ok], finite_energies(facts.y[ok])
+    return _surrogate(settings, task, unit.tobytes(), y.tobytes())
+
+
+@lru_cache(maxsize=8)
+def _surrogate(settings: SurrogateSettings, task: Task, unit_bytes: bytes, y_bytes: bytes) -> Surrogate:
+    """Return the surrogate of values given as bytes, which can be remembered: an ask and the estimate share it."""
+    unit = np.frombuffer(unit_bytes).reshape(-1, task.dim)
+    process, noise_variance = settings.fit(task, unit, np.frombuffer(y_bytes))
+    distribution = target(process.mean, task.inverse_temperature, task.dim, task.generator(_TARGET_PURPOSE))
+    integral = distribution.log_integral
+    if settings.trapezoid_points:
+        integral = trapezoid(process.mean, task.inverse_temperature, task.dim, settings.trapezoid_points)
+    return Surrogate(process, noise_variance, distribution, integral)

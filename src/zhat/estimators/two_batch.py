@@ -1,0 +1,191 @@
+"""The paper's Algorithm 1 and its first batch alone.
+
+First a maximum-variance design and a Gaussian process mean μ on it, Ẑ₁ = ∫ e^{-λμ}; then draws from e^{-λμ}, whose
+residuals R̂ = mean of e^{λ(μ−y)} correct it: Ẑ = Ẑ₁ R̂. With Langevin draws that is MVS-LMC; with exact ones it is
+unbiased. MVS spends everything on the first batch, the choice when λσ is large (Theorem 4, second part).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from zhat.core.arrays import FloatArray
+from zhat.core.sampling import Draws, draw_langevin
+from zhat.estimators.base import (
+    Finding,
+    Task,
+    average,
+    log_noise_correction,
+    share_left,
+    without_values,
+)
+from zhat.estimators.piecewise import check_split, first_batch_size
+from zhat.estimators.surrogate import Surrogate, SurrogateSettings, surrogate
+from zhat.evaluations import Evaluations
+
+#: Draws over which the surrogate's uncertainty is averaged for the error of Ẑ₁ alone.
+N_UNCERTAINTY_DRAWS = 512
+#: First order is not enough where λ times the surrogate's sd is typically above this.
+LARGEST_TYPICAL_UNCERTAINTY = 1.0
+
+
+@dataclass(frozen=True)
+class MaximumVariance:
+    """MVS: the whole budget on the maximum-variance design, and log ∫ e^{-λμ}.
+
+    Its standard error is the surrogate's own, to first order in the uncertainty of the surface. It knows nothing of
+    a kernel that does not fit.
+    """
+
+    model: SurrogateSettings = field(default_factory=SurrogateSettings)
+    name: str = "mvs"
+
+    def check(self, task: Task) -> None:
+        """Accept any task."""
+
+    def ask(self, task: Task, facts: Evaluations, pending: FloatArray, n: int) -> FloatArray:
+        """Return the next points of the design."""
+        start, stop = share_left(task, facts, pending, n, task.budget)
+        return self.model.design(task, np.vstack([facts.unit, pending]), stop - start)
+
+    def estimate(self, task: Task, facts: Evaluations) -> Finding:
+        """Return log ∫ e^{-λμ}, with the surrogate's uncertainty carried over to it."""
+        found = surrogate(self.model, task, facts)
+        return _nothing_finite(facts) if found is None else _first_batch_finding(task, found)
+
+
+@dataclass(frozen=True)
+class TwoBatch:
+    """Algorithm 1: a maximum-variance design, then draws from e^{-λμ}.
+
+    Attributes
+    ----------
+    sampler
+        "langevin" for the paper's steps, "exact" for draws that follow e^{-λμ}.
+    split
+        The first batch's share of the budget; an odd evaluation goes to it.
+    model
+        How the energy is modelled.
+    langevin_steps, langevin_step_size
+        The paper's settings, for ``sampler="langevin"``.
+    """
+
+    sampler: Literal["langevin", "exact"] = "exact"
+    split: float = 0.5
+    model: SurrogateSettings = field(default_factory=SurrogateSettings)
+    langevin_steps: int = 20
+    langevin_step_size: float = 1e-3
+
+    def __post_init__(self) -> None:
+        """Refuse a split that is no share."""
+        check_split(self.split)
+
+    @property
+    def name(self) -> str:
+        """The method's name, by its sampler."""
+        return "mvs-lmc" if self.sampler == "langevin" else "mvs-exact"
+
+    def n_first(self, task: Task) -> int:
+        """Return how many evaluations the first batch has."""
+        return first_batch_size(task.budget, self.split)
+
+    def check(self, task: Task) -> None:
+        """Accept any task."""
+
+    def ask(self, task: Task, facts: Evaluations, pending: FloatArray, n: int) -> FloatArray:
+        """Return points of the design, then, when all of it is told, draws."""
+        n_first = self.n_first(task)
+        start, stop = share_left(task, facts, pending, n, n_first)
+        if start < n_first:
+            return self.model.design(task, np.vstack([facts.unit, pending]), stop - start)
+        found = self.first_batch(task, facts) if len(facts) >= n_first else None
+        start, stop = share_left(task, facts, pending, n, task.budget)
+        if found is None or stop == start:
+            return np.empty((0, task.dim))
+        return self._draws(task, found).points[start - n_first : stop - n_first]
+
+    def estimate(self, task: Task, facts: Evaluations) -> Finding:
+        """Return log Ẑ₁ + log R̂; log Ẑ₁ alone while there are no draws."""
+        n_first = self.n_first(task)
+        found = self.first_batch(task, facts)
+        if found is None:
+            return _nothing_finite(facts)
+        ok = facts.ok[n_first:]
+        if not np.any(ok):
+            return _first_batch_finding(task, found)
+        points, y = facts.unit[n_first:][ok], facts.y[n_first:][ok]
+        residuals = task.inverse_temperature * (found.process.mean(points) - y)
+        correction = log_noise_correction(task.inverse_temperature, found.noise_variance)
+        integral = found.log_integral
+        finding = average(residuals, integral.value + correction, integral.error)
+        draws = self._draws(task, found)
+        notes = finding.notes
+        if not draws.trusted:
+            notes += (f"unreliable: the draws do not follow the surrogate ({draws.reason})",)
+        log_residual = finding.log_z - integral.value
+        diagnostics = _surrogate_diagnostics(found) | finding.diagnostics
+        diagnostics |= {"log_z_first_batch": integral.value, "log_residual": log_residual}
+        diagnostics |= {"draws_method": draws.method, "draws_energy_shift": draws.energy_shift}
+        return Finding(finding.log_z, finding.std_error, notes, diagnostics)
+
+    def first_batch(self, task: Task, facts: Evaluations) -> Surrogate | None:
+        """Return the surrogate of the first batch."""
+        return surrogate(self.model, task, facts.head(self.n_first(task)))
+
+    def _draws(self, task: Task, found: Surrogate) -> Draws:
+        """Return all draws of the second batch; the k-th does not depend on how many are asked for at a time."""
+        n = task.budget - self.n_first(task)
+        generator = task.generator(1)
+        if self.sampler == "exact":
+            return found.target.draw(n, generator)
+        return draw_langevin(
+            found.process.mean_and_gradient, task.inverse_temperature, task.dim, n, generator,
+            self.langevin_steps, self.langevin_step_size,
+        )  # fmt: skip
+
+
+def _first_batch_finding(task: Task, found: Surrogate) -> Finding:
+    """Return log Ẑ₁ with the error that the surrogate's uncertainty gives it, to first order.
+
+    d log Z = −λ ∫ p(x) df(x) dx with p = e^{-λμ}/Ẑ₁, so its variance is λ² times the posterior covariance averaged
+    over pairs of draws from p.
+    """
+    draws = found.target.draw(N_UNCERTAINTY_DRAWS, task.generator(3)).points
+    covariance = found.process.covariance(draws)
+    n = len(draws)
+    # Pairs of different draws: a draw with itself would add the variance over n.
+    mean_covariance = (float(np.sum(covariance)) - float(np.trace(covariance))) / (n * (n - 1))
+    surface_error = task.inverse_temperature * math.sqrt(max(mean_covariance, 0.0))
+    typical = task.inverse_temperature * math.sqrt(max(float(np.trace(covariance)) / n, 0.0))
+    notes: tuple[str, ...] = ()
+    if typical > LARGEST_TYPICAL_UNCERTAINTY:
+        notes = (f"unreliable: where its mass is, the surrogate is uncertain by a factor e^{typical:.1f}",)
+    integral = found.log_integral
+    diagnostics = _surrogate_diagnostics(found) | {"surrogate_error": surface_error}
+    return Finding(integral.value, math.hypot(surface_error, integral.error), notes, diagnostics)
+
+
+def _surrogate_diagnostics(found: Surrogate) -> dict[str, float | str]:
+    kernel = found.process.kernel
+    lengths = np.atleast_1d(np.asarray(kernel.lengthscale, dtype=float))
+    diagnostics: dict[str, float | str] = {"nu": kernel.nu, "scale": kernel.scale}
+    if len(lengths) == 1:
+        diagnostics["lengthscale"] = float(lengths[0])
+    else:
+        diagnostics |= {f"lengthscale_{axis}": float(length) for axis, length in enumerate(lengths)}
+    return diagnostics | {
+        "noise_std": math.sqrt(found.noise_variance),
+        "jitter": found.process.jitter,
+        "quadrature_method": found.log_integral.method,
+        "quadrature_error": found.log_integral.error,
+    }
+
+
+def _nothing_finite(facts: Evaluations) -> Finding:
+    if np.any(facts.ok):
+        return Finding(-math.inf, math.nan, ("every energy that was seen is +inf",))
+    return without_values()

@@ -1,0 +1,196 @@
+"""The one loop: ask the estimator, evaluate the energy, tell the facts; and `estimate`, which runs it."""
+
+from __future__ import annotations
+
+import contextlib
+import numbers
+import secrets
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+
+import numpy as np
+
+from zhat.core.arrays import FloatArray
+from zhat.domain import Bounds, Box
+from zhat.errors import EnergyError, InvalidArgument
+from zhat.estimate import Estimate
+from zhat.estimators import Estimator, Finding, Task, named
+from zhat.evaluations import Evaluations, Outcome
+from zhat.problem import Energy, Problem
+
+#: Called after every evaluation with how many are done and the budget.
+ProgressCallback = Callable[[int, int], None]
+
+#: An energy that has failed so often and never succeeded is given up.
+HOPELESS = 10
+#: A run is stopped when more than this share of so many evaluations has failed.
+LARGEST_FAILED_SHARE = 0.5
+ENOUGH_TO_JUDGE = 20
+
+
+def estimate(
+    energy: Energy,
+    bounds: Bounds,
+    inverse_temperature: float = 1.0,
+    budget: int = 256,
+    noise_std: float | None = 0.0,
+    method: str | Estimator = "mvs-exact",
+    seed: int | None = None,
+    vectorized: bool = False,
+    workers: int = 1,
+    executor: Executor | None = None,
+    progress: ProgressCallback | bool | None = None,
+) -> Estimate:
+    """Estimate log Z = log ∫ exp(-λ f(x)) dx over a box from a limited number of queries to f.
+
+    Parameters
+    ----------
+    energy
+        f: takes a point, shape ``(d,)``, and returns a number (+inf where the integrand vanishes). With
+        ``vectorized`` it takes many, shape ``(n, d)``, and returns ``(n,)``. A query that raises or returns no number
+        is recorded as failed, and the run goes on.
+    bounds
+        ``[(lo, hi), ...]`` or ``{"name": (lo, hi), ...}``.
+    inverse_temperature
+        λ > 0.
+    budget
+        How many queries may be spent; failed ones count.
+    noise_std
+        Standard deviation of the noise in f: 0 for exact values, None to learn it (methods with a surrogate only).
+    method
+        "mc", "pc", "pc-mc", "mvs", "mvs-lmc", "mvs-exact", or an estimator with settings of its own, such as
+        ``zhat.estimators.TwoBatch(split=0.25)``.
+    seed
+        The same seed gives the same result to the last bit. None draws one, which the result tells.
+    vectorized
+        Whether ``energy`` takes many points at once.
+    workers
+        How many threads call the energy. For processes, give an executor.
+    executor
+        Any ``concurrent.futures`` executor to call the energy in, instead of ``workers``.
+    progress
+        True for a bar on the terminal, or a function that is called with (done, budget).
+
+    Returns
+    -------
+    Estimate
+        With ``.log_z``, ``.std_error``, ``.interval(0.95)``, ``.status`` and ``.evaluations``.
+    """
+    box = Box.from_bounds(bounds)
+    problem = Problem(energy, box, inverse_temperature, noise_std, vectorized)
+    estimator = named(method)
+    task = Task(
+        dim=box.dim,
+        inverse_temperature=float(inverse_temperature),
+        budget=_whole("budget", budget, at_least=1),
+        noise_std=None if noise_std is None else float(noise_std),
+        seed=secrets.randbits(32) if seed is None else _whole("seed", seed, at_least=0),
+    )
+    _whole("workers", workers, at_least=1)
+    estimator.check(task)
+    with _evaluator(problem, workers, executor) as evaluate, _progress(progress) as report:
+        facts = _loop(estimator, task, box, evaluate, report)
+    return conclude(estimator, task, box, facts)
+
+
+def conclude(estimator: Estimator, task: Task, box: Box, facts: Evaluations) -> Estimate:
+    """Return the estimate that the facts give, in the user's units."""
+    finding = estimator.estimate(task, facts)
+    return Estimate(
+        log_z=finding.log_z + box.log_volume,
+        std_error=finding.std_error,
+        status=_status(finding, task, facts),
+        method=estimator.name,
+        inverse_temperature=task.inverse_temperature,
+        noise_std=task.noise_std,
+        budget=task.budget,
+        seed=task.seed,
+        domain=box,
+        evaluations=facts,
+        diagnostics=finding.diagnostics,
+    )
+
+
+#: Evaluates points one after the other or side by side; yields what they came to, in their order.
+_Evaluate = Callable[[FloatArray], Iterator[Outcome]]
+
+
+def _loop(estimator: Estimator, task: Task, box: Box, evaluate: _Evaluate, report: ProgressCallback) -> Evaluations:
+    facts = Evaluations.empty(box.dim)
+    nothing_pending = np.empty((0, box.dim))
+    while len(facts) < task.budget and not _too_many_failures(facts):
+        unit = estimator.ask(task, facts, nothing_pending, task.budget - len(facts))
+        if len(unit) == 0:
+            break
+        x = box.to_user(unit)
+        told: list[Outcome] = []
+        for outcome in evaluate(x):
+            told.append(outcome)
+            report(len(facts) + len(told), task.budget)
+            if outcome.failure and _too_many_failures(facts.extended(x[: len(told)], unit[: len(told)], told)):
+                break
+        facts = facts.extended(x[: len(told)], unit[: len(told)], told)
+    if not np.any(facts.ok):
+        (reason, count), *_ = facts.failures_by_reason()
+        raise EnergyError(f"none of {len(facts)} evaluations of the energy succeeded; {count} x {reason}")
+    return facts
+
+
+def _too_many_failures(facts: Evaluations) -> bool:
+    n, failed = len(facts), facts.n_failed
+    hopeless = failed == n >= HOPELESS
+    return hopeless or (n >= ENOUGH_TO_JUDGE and failed > LARGEST_FAILED_SHARE * n)
+
+
+def _status(finding: Finding, task: Task, facts: Evaluations) -> str:
+    parts = list(finding.notes)
+    failed = facts.n_failed
+    if _too_many_failures(facts):
+        parts.insert(0, f"stopped: {failed} of {len(facts)} evaluations failed")
+    elif failed:
+        parts.append(f"{failed} of {len(facts)} evaluations failed")
+    return "; ".join(parts) or "budget spent"
+
+
+@contextlib.contextmanager
+def _evaluator(problem: Problem, workers: int, executor: Executor | None) -> Iterator[_Evaluate]:
+    """Provide the function that evaluates points, and end the threads it was given."""
+    if problem.vectorized:
+        yield lambda x: iter(problem.evaluate_many(x))
+    elif executor is not None:
+        yield lambda x: _in_order(executor, problem, x)
+    elif workers > 1:
+        with ThreadPoolExecutor(workers) as threads:
+            yield lambda x: _in_order(threads, problem, x)
+    else:
+        yield lambda x: (problem.evaluate(row) for row in x)
+
+
+def _in_order(executor: Executor, problem: Problem, x: FloatArray) -> Iterator[Outcome]:
+    futures = [executor.submit(problem.evaluate, row) for row in x]
+    try:
+        for future in futures:
+            yield future.result()
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+@contextlib.contextmanager
+def _progress(progress: ProgressCallback | bool | None) -> Iterator[ProgressCallback]:
+    if callable(progress):
+        yield progress
+    elif progress:
+        # rich takes a while to import and is not needed without a bar.
+        from zhat.view.progress import progress_bar
+
+        with progress_bar() as report:
+            yield report
+    else:
+        yield lambda done, budget: None
+
+
+def _whole(argument: str, value: object, at_least: int) -> int:
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or int(value) < at_least:
+        raise InvalidArgument(argument, value, f"a whole number of at least {at_least}")
+    return int(value)

@@ -1,0 +1,1 @@
+"""What a person looks at: progress bars and pictures. No mathematics."""
