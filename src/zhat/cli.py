@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from zhat.problems import NamedProblem
     from zhat.view.demo import Panel
 
+PICTURE_ENDINGS = (".png", ".pdf", ".svg")
+
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
@@ -61,8 +63,7 @@ def demo(
     seeds: Annotated[int, typer.Option(min=1, help="How many runs of each method.")] = 5,
 ) -> None:
     """Estimate Ackley's 2-d function with every method, beside the truth, and draw what they did."""
-    if not out.parent.is_dir():
-        raise zhat.InvalidArgument("--out", str(out), f"a file in a folder that exists; {out.parent} does not")
+    _check_picture_path(out)
     problem = zhat.problems.get("ackley", dim=2)
     truth = problem.log_z(inverse_temperature)
     runs, seconds = _run_methods(problem, inverse_temperature, budget, seeds)
@@ -71,6 +72,14 @@ def demo(
     console.print(f"true log Z = {truth:.6f}; the errors are |Ẑ/Z − 1|, their median over {seeds} seeds.")
     _draw(problem, inverse_temperature, runs, truth, out)
     console.print(f"picture: {out}", soft_wrap=True)
+
+
+def _check_picture_path(out: Path) -> None:
+    """Refuse before any work what could not be written after it."""
+    if not out.parent.is_dir():
+        raise zhat.InvalidArgument("--out", str(out), f"a file in a folder that exists; {out.parent} does not")
+    if out.suffix.lower() not in PICTURE_ENDINGS:
+        raise zhat.InvalidArgument("--out", str(out), f"an ending of {', '.join(PICTURE_ENDINGS)}")
 
 
 def _run_methods(

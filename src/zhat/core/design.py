@@ -78,6 +78,9 @@ def maximum_variance_design(
     given = np.empty((0, dim)) if given is None else given
     greedy = _Greedy(kernel.with_scale(1.0), candidate_set(n_candidates, dim), len(given) + n)
     for point in given:
+        # The search leaves what it finds among the candidates. Searching before given points too makes the result
+        # the same, to the last bit, whether points are asked for all at once or a few at a time.
+        greedy.best(n_starts)
         greedy.add(point)
     sd = np.empty(n)
     for step in range(n):
