@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 
 from zhat.core.arrays import FloatArray
+from zhat.core.gp import GaussianProcess
 from zhat.core.sampling import Draws, draw_langevin
 from zhat.estimators.base import (
     Finding,
@@ -37,8 +38,8 @@ LARGEST_TYPICAL_UNCERTAINTY = 1.0
 class MaximumVariance:
     """MVS: the whole budget on the maximum-variance design, and log ∫ e^{-λμ}.
 
-    Its standard error is the surrogate's own, to first order in the uncertainty of the surface. It knows nothing of
-    a kernel that does not fit.
+    Its standard error is the surrogate's own, to first order in the uncertainty of the surface, and larger where the
+    surrogate predicts its own data worse than it claims. It knows nothing of a valley that no point fell into.
     """
 
     model: SurrogateSettings = field(default_factory=SurrogateSettings)
@@ -159,14 +160,26 @@ def _first_batch_finding(task: Task, found: Surrogate) -> Finding:
     n = len(draws)
     # Pairs of different draws: a draw with itself would add the variance over n.
     mean_covariance = (float(np.sum(covariance)) - float(np.trace(covariance))) / (n * (n - 1))
-    surface_error = task.inverse_temperature * math.sqrt(max(mean_covariance, 0.0))
+    inflation = _misfit_inflation(task, found.process)
+    surface_error = inflation * task.inverse_temperature * math.sqrt(max(mean_covariance, 0.0))
     typical = task.inverse_temperature * math.sqrt(max(float(np.trace(covariance)) / n, 0.0))
     notes: tuple[str, ...] = ()
     if typical > LARGEST_TYPICAL_UNCERTAINTY:
         notes = (f"unreliable: where its mass is, the surrogate is uncertain by a factor e^{typical:.1f}",)
     integral = found.log_integral
-    diagnostics = _surrogate_diagnostics(found) | {"surrogate_error": surface_error}
+    diagnostics = _surrogate_diagnostics(found) | {"surrogate_error": surface_error, "misfit_inflation": inflation}
     return Finding(integral.value, math.hypot(surface_error, integral.error), notes, diagnostics)
+
+
+def _misfit_inflation(task: Task, process: GaussianProcess) -> float:
+    """Return how many times larger than claimed the surrogate's errors are where the mass is; at least 1.
+
+    The root of the mean squared leave-one-out residual, in the sds that the process gives them, weighted by e^{-λy}:
+    a fit that is fair on the whole may be far too sure of itself at the bottom of the valley.
+    """
+    residuals, variances = process.leave_one_out()
+    weights = np.exp(-task.inverse_temperature * (process.y - np.min(process.y)))
+    return math.sqrt(max(1.0, float(np.average(residuals**2 / variances, weights=weights))))
 
 
 def _surrogate_diagnostics(found: Surrogate) -> dict[str, float | str]:
