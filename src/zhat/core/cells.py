@@ -81,7 +81,9 @@ class AdaptiveGrid:
         """Split cells until proposals are accepted with about this probability, or ``max_points`` have been spent."""
         while self.n_points < max_points:
             envelope = self._log_cell_sums(self._log_values + self._margins())
-            excess = envelope + np.log1p(-np.exp(np.minimum(self._log_masses() - envelope, -1e-12)))
+            # A cell in which the integrand vanishes has an envelope of −inf, and no excess.
+            finite = np.where(np.isfinite(envelope), envelope, 0.0)
+            excess = envelope + np.log1p(-np.exp(np.minimum(self._log_masses() - finite, -1e-12)))
             if self.log_integral - log_sum_exp(envelope) > math.log(acceptance):
                 return
             order = np.argsort(-excess)
@@ -98,7 +100,7 @@ class AdaptiveGrid:
         log_masses = (log_boxes + self._log_weights + self.dim * np.log(self._width)[:, None]).ravel()
         probability = np.exp(log_masses - log_sum_exp(log_masses))
         probability /= probability.sum()
-        kept: list[FloatArray] = []
+        kept: list[FloatArray] = [np.empty((0, self.dim))]
         n_kept = n_tried = n_above = 0
         while n_kept < n:
             size = max(64, 4 * (n - n_kept))
@@ -112,7 +114,7 @@ class AdaptiveGrid:
             n_kept += int(np.sum(accepted))
             n_tried += size
             n_above += int(np.sum(log_ratio > 1e-9))
-        return np.vstack(kept)[:n], n_kept / n_tried, n_above / n_kept
+        return np.vstack(kept)[:n], n_kept / max(n_tried, 1), n_above / max(n_kept, 1)
 
     def mean_energy(self) -> tuple[float, float]:
         """Return the mean and the sd of g under e^{-λg}/Z."""

@@ -129,10 +129,12 @@ def fit(
             fit(x, y, nu=n, noise=noise, constant_mean=constant_mean, per_axis=per_axis, start=start) for n in nu
         ]
         return max(choices, key=lambda choice: choice.log_likelihood)
+    if len(y) < 2:
+        return _fit_of_a_constant(x, y, nu, noise, constant_mean)
     # In units of the data's own spread, so that bounds and starting points fit any energy.
     centre = float(np.mean(y)) if constant_mean else 0.0
     spread = math.sqrt(float(np.mean((y - centre) ** 2)))
-    if len(y) < 2 or not spread > 64 * np.finfo(float).eps * float(np.max(np.abs(y), initial=0.0)):
+    if not spread > 64 * np.finfo(float).eps * float(np.max(np.abs(y))):
         return _fit_of_a_constant(x, y, nu, noise, constant_mean)
     search = _Search(x, (y - centre) / spread, spread, nu, noise, constant_mean, per_axis)
     return search.run(None if start is None else start.with_scale(start.scale / spread**2))

@@ -16,6 +16,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from scipy.special import gamma, kve
 
@@ -23,6 +24,10 @@ from zhat.core.arrays import FloatArray
 
 #: Above this the recurrence below could overflow, and a Matérn kernel is the squared exponential to plotting accuracy.
 LARGEST_NU = 500.0
+#: Below the one, every Matérn function is its limit at 0; above the other, below 1e-295 whatever ν, and not worth more
+#: than an upper bound that falls to 0.
+SMALLEST_Z = 1e-150
+LARGEST_Z = 1450.0
 
 
 @dataclass(frozen=True)
@@ -105,8 +110,7 @@ def correlation(nu: float, q: FloatArray) -> None:
         np.negative(z, out=z)
         q *= np.exp(z, out=z)
     else:
-        z = np.sqrt(q)
-        q[...] = _unscale(_scaled_matern(nu, z)[0], z)
+        q[...] = _matern(nu, np.sqrt(q))[0]
 
 
 def correlation_and_slope(nu: float, q: FloatArray, slope: FloatArray) -> None:
@@ -143,43 +147,45 @@ def correlation_and_slope(nu: float, q: FloatArray, slope: FloatArray) -> None:
         np.exp(q, out=q)
         np.divide(q, slope, out=slope)
     else:
-        value, scaled_slope = _scaled_matern(nu, q)
-        slope[...] = _unscale(scaled_slope, q)
-        q[...] = _unscale(value, q)
+        q[...], slope[...] = _matern(nu, q)
 
 
-def _unscale(values: FloatArray, z: FloatArray) -> FloatArray:
-    """Return ``values · e^{−z}``, without underflow of the exponential before its time."""
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.exp(np.log(values) - z))
-
-
-def _scaled_matern(nu: float, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return ``e^z M_ν(z)`` and ``e^z`` times the slope, where ``M_ν(z) = 2^{1−ν}/Γ(ν) z^ν K_ν(z)``.
+def _matern(nu: float, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return ``M_ν(z) = 2^{1−ν}/Γ(ν) z^ν K_ν(z)`` and the slope, for any ν.
 
     K's upward recurrence in its order, written for M, is ``M_{ν+1} = M_ν + z²/(4ν(ν−1)) M_{ν−1}``: only positive
-    terms and no overflow, whatever z. It starts from an order in (0, 1] and the next one. The slope is
-    ``M_{ν−1} / (2(ν−1))`` for ν > 1.
+    terms. It starts from an order in (0, 1] and the next one. The slope is ``M_{ν−1} / (2(ν−1))`` for ν > 1.
+    Throughout, e^{z/2} M stands for M: neither it overflows for ν up to `LARGEST_NU`, nor M before its time.
     """
     order = nu - math.ceil(nu) + 1.0
-    # Below 1e-150 the functions are their limits at 0 to the last bit, and K would overflow.
-    safe = np.maximum(z, 1e-150)
+    at_zero = z < SMALLEST_Z
+    beyond = np.maximum(z - LARGEST_Z, 0.0)
+    z = np.minimum(z, LARGEST_Z)
+    safe = np.maximum(z, SMALLEST_Z)
+    half = np.exp(-0.5 * z)
     if order == 0.5:
-        lower, upper = np.ones_like(z), 1.0 + z
+        lower, upper = half, (1.0 + z) * half
     else:
-        lower, upper = _scaled_bessel_form(order, safe), _scaled_bessel_form(order + 1.0, safe)
+        lower, upper = _bessel_form(order, safe) * half, _bessel_form(order + 1.0, safe) * half
     if nu <= 1.0:
-        # K_{ν−1} = K_{1−ν}; for ν = 1 that is K_0, whose logarithm at 0 is cut off as for any ν ≤ 1.
-        slope = 2.0 ** (1.0 - nu) / gamma(nu) * safe ** (nu - 1.0) * kve(1.0 - nu, safe)
-        return lower, np.where(z > 0, slope, 0.0)
+        # K_{ν−1} = K_{1−ν}, which is infinite at 0; see `correlation_and_slope`.
+        slope = 2.0 ** (1.0 - nu) / gamma(nu) * safe ** (nu - 1.0) * kve(1.0 - nu, safe) * half
+        return _finish(lower, z + beyond, at_zero, 1.0), _finish(slope, z + beyond, at_zero, 0.0)
     quarter_square = 0.25 * z * z
     order += 1.0
     while order < nu - 0.25:
         lower, upper = upper, upper + quarter_square / (order * (order - 1.0)) * lower
         order += 1.0
-    return upper, lower / (2.0 * (nu - 1.0))
+    steepest = 0.5 / (nu - 1.0)
+    return _finish(upper, z + beyond, at_zero, 1.0), _finish(lower * steepest, z + beyond, at_zero, steepest)
 
 
-def _scaled_bessel_form(order: float, z: FloatArray) -> FloatArray:
-    """Return ``e^z M_order(z)`` from the Bessel function, for an order of at most 2 and z ≥ 1e-150."""
+def _bessel_form(order: float, z: FloatArray) -> FloatArray:
+    """Return ``e^z M_order(z)`` from the Bessel function, for an order of at most 2 and z ≥ `SMALLEST_Z`."""
     return np.asarray(2.0 ** (1.0 - order) / gamma(order) * z**order * kve(order, z))
+
+
+def _finish(values: FloatArray, z: FloatArray, at_zero: NDArray[np.bool_], limit: float) -> FloatArray:
+    """Return ``values · e^{−z/2}``, and the limit where z is 0 to all intents."""
+    with np.errstate(divide="ignore"):
+        return np.where(at_zero, limit, np.exp(np.log(values) - 0.5 * z))

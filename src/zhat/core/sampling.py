@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zhat.core.arrays import FloatArray, GradientSurface
+from zhat.core.arrays import FloatArray, GradientSurface, Surface
 from zhat.core.logspace import log_sum_exp
 from zhat.core.smc import reflect
 
@@ -64,7 +64,7 @@ def checked_draws(
     # A constant energy has no spread, and rounding must not count as a shift.
     sd = max(sd, 1e-9 * max(1.0, abs(mean)))
     shift = float((np.mean(energies) - mean) / (sd / math.sqrt(len(energies)))) if len(energies) else 0.0
-    if not reason and abs(shift) > LARGEST_ENERGY_SHIFT:
+    if not reason and not abs(shift) <= LARGEST_ENERGY_SHIFT:
         reason = f"their mean energy is {shift:+.1f} standard errors off"
     return Draws(points, method, not reason, shift, acceptance, reason)
 
@@ -72,8 +72,27 @@ def checked_draws(
 def weighted_moments(energies: FloatArray, log_weights: FloatArray) -> tuple[float, float]:
     """Return the mean and sd of energies under weights given by their logarithms."""
     weights = np.exp(log_weights - log_sum_exp(log_weights))
+    # Infinite energies have no weight, and 0 · inf is not 0.
+    energies = np.where(weights > 0, energies, 0.0)
     mean = float(weights @ energies)
     return mean, math.sqrt(float(weights @ (energies - mean) ** 2))
+
+
+def langevin_endpoints(
+    gradient: Surface,
+    inverse_temperature: float,
+    starts: FloatArray,
+    generator: np.random.Generator,
+    n_steps: int = 20,
+    step_size: float = 1e-3,
+) -> FloatArray:
+    """Return where the paper's Langevin steps lead: x ← x − β∇g(x) + √(2β/λ) ε, reflected at the boundary."""
+    points = starts
+    noise_size = math.sqrt(2.0 * step_size / inverse_temperature)
+    for _ in range(n_steps):
+        noise = noise_size * generator.standard_normal(points.shape)
+        points = reflect(points - step_size * gradient(points) + noise)
+    return points
 
 
 def draw_langevin(
@@ -85,16 +104,13 @@ def draw_langevin(
     n_steps: int = 20,
     step_size: float = 1e-3,
 ) -> Draws:
-    """Return ``n`` endpoints of the paper's Langevin steps from uniform starts, reflected at the boundary.
+    """Return ``n`` endpoints of Langevin steps from uniform starts, and whether they follow e^{-λg}.
 
-    x ← x − β∇g(x) + √(2β/λ) ε. Nothing corrects for the step size or for chains that are too short: for large λ the
-    endpoints are far from e^{-λg}/Z, which the check on their energies then says. ``surface`` returns g and ∇g.
+    Nothing corrects for the step size or for chains that are too short: for large λ the endpoints are far from
+    e^{-λg}/Z, which the check on their energies then says. ``surface`` returns g and ∇g.
     """
-    points = generator.random((n, dim))
-    noise_size = math.sqrt(2.0 * step_size / inverse_temperature)
-    for _ in range(n_steps):
-        noise = noise_size * generator.standard_normal((n, dim))
-        points = reflect(points - step_size * surface(points)[1] + noise)
+    starts = generator.random((n, dim))
+    points = langevin_endpoints(lambda x: surface(x)[1], inverse_temperature, starts, generator, n_steps, step_size)
     energies = surface(points)[0]
     reference = surface(generator.random((N_REFERENCE, dim)))[0]
     moments = weighted_moments(reference, -inverse_temperature * reference)

@@ -38,8 +38,9 @@ LARGEST_TYPICAL_UNCERTAINTY = 1.0
 class MaximumVariance:
     """MVS: the whole budget on the maximum-variance design, and log ∫ e^{-λμ}.
 
-    Its standard error is the surrogate's own, to first order in the uncertainty of the surface, and larger where the
-    surrogate predicts its own data worse than it claims. It knows nothing of a valley that no point fell into.
+    Its standard error is the surrogate's own, to first order in the uncertainty of the surface, larger where the
+    surrogate predicts its own data worse than it claims, and with half of what the second half of the evaluations
+    changed in log Z. It knows nothing of a valley that no point fell into.
     """
 
     model: SurrogateSettings = field(default_factory=SurrogateSettings)
@@ -55,8 +56,7 @@ class MaximumVariance:
 
     def estimate(self, task: Task, facts: Evaluations) -> Finding:
         """Return log ∫ e^{-λμ}, with the surrogate's uncertainty carried over to it."""
-        found = surrogate(self.model, task, facts)
-        return _nothing_finite(facts) if found is None else _first_batch_finding(task, found)
+        return _one_batch_finding(self.model, task, facts)
 
 
 @dataclass(frozen=True)
@@ -117,21 +117,23 @@ class TwoBatch:
             return _nothing_finite(facts)
         ok = facts.ok[n_first:]
         if not np.any(ok):
-            return _first_batch_finding(task, found)
+            return _one_batch_finding(self.model, task, facts)
         points, y = facts.unit[n_first:][ok], facts.y[n_first:][ok]
         residuals = task.inverse_temperature * (found.process.mean(points) - y)
         correction = log_noise_correction(task.inverse_temperature, found.noise_variance)
         integral = found.log_integral
         finding = average(residuals, integral.value + correction, integral.error)
         draws = self._draws(task, found)
-        notes = finding.notes
+        std_error, notes = finding.std_error, finding.notes
         if not draws.trusted:
-            notes += (f"unreliable: the draws do not follow the surrogate ({draws.reason})",)
+            # The spread of the weights tells the error of an average over e^{-λμ}, which this is not.
+            std_error = math.nan
+            notes += (f"no error estimate: the draws do not follow the surrogate ({draws.reason})",)
         log_residual = finding.log_z - integral.value
         diagnostics = _surrogate_diagnostics(found) | finding.diagnostics
         diagnostics |= {"log_z_first_batch": integral.value, "log_residual": log_residual}
         diagnostics |= {"draws_method": draws.method, "draws_energy_shift": draws.energy_shift}
-        return Finding(finding.log_z, finding.std_error, notes, diagnostics)
+        return Finding(finding.log_z, std_error, notes, diagnostics)
 
     def first_batch(self, task: Task, facts: Evaluations) -> Surrogate | None:
         """Return the surrogate of the first batch."""
@@ -149,12 +151,15 @@ class TwoBatch:
         )  # fmt: skip
 
 
-def _first_batch_finding(task: Task, found: Surrogate) -> Finding:
-    """Return log Ẑ₁ with the error that the surrogate's uncertainty gives it, to first order.
+def _one_batch_finding(model: SurrogateSettings, task: Task, facts: Evaluations) -> Finding:
+    """Return log Ẑ₁ with an error from the surrogate's uncertainty and from what the last half of the facts changed.
 
-    d log Z = −λ ∫ p(x) df(x) dx with p = e^{-λμ}/Ẑ₁, so its variance is λ² times the posterior covariance averaged
-    over pairs of draws from p.
+    d log Z = −λ ∫ p(x) df(x) dx with p = e^{-λμ}/Ẑ₁, so to first order its variance is λ² times the posterior
+    covariance averaged over pairs of draws from p.
     """
+    found = surrogate(model, task, facts)
+    if found is None:
+        return _nothing_finite(facts)
     draws = found.target.draw(N_UNCERTAINTY_DRAWS, task.generator(3)).points
     covariance = found.process.covariance(draws)
     n = len(draws)
@@ -167,8 +172,16 @@ def _first_batch_finding(task: Task, found: Surrogate) -> Finding:
     if typical > LARGEST_TYPICAL_UNCERTAINTY:
         notes = (f"unreliable: where its mass is, the surrogate is uncertain by a factor e^{typical:.1f}",)
     integral = found.log_integral
-    diagnostics = _surrogate_diagnostics(found) | {"surrogate_error": surface_error, "misfit_inflation": inflation}
-    return Finding(integral.value, math.hypot(surface_error, integral.error), notes, diagnostics)
+    # A kernel that does not fit shows in how much log Z still moves: with half the facts its error was at least
+    # as large as with all of them, so this change is about the error that is left or more.
+    half = surrogate(model, task, facts.head(len(facts) // 2))
+    change = abs(integral.value - half.log_integral.value) if half else 0.0
+    diagnostics = _surrogate_diagnostics(found) | {
+        "surrogate_error": surface_error,
+        "misfit_inflation": inflation,
+        "change_since_half": change,
+    }
+    return Finding(integral.value, math.hypot(surface_error, 0.5 * change, integral.error), notes, diagnostics)
 
 
 def _misfit_inflation(task: Task, process: GaussianProcess) -> float:
@@ -177,6 +190,8 @@ def _misfit_inflation(task: Task, process: GaussianProcess) -> float:
     The root of the mean squared leave-one-out residual, in the sds that the process gives them, weighted by e^{-λy}:
     a fit that is fair on the whole may be far too sure of itself at the bottom of the valley.
     """
+    if len(process.y) < 3:
+        return 1.0
     residuals, variances = process.leave_one_out()
     weights = np.exp(-task.inverse_temperature * (process.y - np.min(process.y)))
     return math.sqrt(max(1.0, float(np.average(residuals**2 / variances, weights=weights))))
