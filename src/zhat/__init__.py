@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zhat import errors, estimators, problems
+from zhat import errors, estimators, problems, theory
 from zhat.errors import EnergyError, FileError, InvalidArgument, ZhatError
 from zhat.estimate import Estimate, load
 from zhat.evaluations import Evaluations
@@ -20,6 +20,7 @@ __all__ = [
     "estimators",
     "load",
     "problems",
+    "theory",
 ]
 
 __version__ = "0.1.0"

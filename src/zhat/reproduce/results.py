@@ -34,22 +34,26 @@ def series_key(series: Series) -> str:
 class Results:
     """The trials and truths of a folder, in one SQLite file."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, plan: str) -> None:
+        """Open or make the file; ``plan`` is a fingerprint of what is run, and a folder is for one plan."""
         path = folder / "trials.sqlite"
+        about = {"version": str(TRIALS_VERSION), "plan": plan}
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._database = sqlite3.connect(path)
             self._database.executescript(_SCHEMA)
             with self._database:
-                self._database.execute("INSERT OR IGNORE INTO about VALUES ('version', ?)", (str(TRIALS_VERSION),))
+                self._database.executemany("INSERT OR IGNORE INTO about VALUES (?, ?)", about.items())
+            found = dict(self._database.execute("SELECT key, value FROM about"))
         except (OSError, sqlite3.Error) as error:
             raise FileError(f"the output folder {folder} cannot be used: {error}") from None
-        (version,) = self._database.execute("SELECT value FROM about WHERE key = 'version'").fetchone()
-        if version != str(TRIALS_VERSION):
-            raise FileError(
-                f"the output folder {folder} holds trials of version {version}, made by other code than this "
-                f"(version {TRIALS_VERSION}); choose another folder or delete it"
-            )
+        for key, value in about.items():
+            if found[key] != value:
+                self._database.close()
+                raise FileError(
+                    f"the output folder {folder} holds results of other settings ({key} {found[key]}, not {value}); "
+                    "choose another folder, or delete it to start anew"
+                )
 
     def truth(self, problem: str, inverse_temperature: float) -> float | None:
         """Return the true log Z on the unit cube, if it is known here."""

@@ -44,7 +44,7 @@ def run_panels(panels: Sequence[Panel], trials: int, results: Results, workers: 
     missing = _missing(wanted, results)
     done = len(wanted) - sum(len(block[1]) for block in missing)
     report(done, len(wanted))
-    with one_thread_each(), _pool(workers) as pool:
+    with one_thread_each(), worker_pool(workers) as pool:
         futures = {pool.submit(_run_block, *block): block for block in missing}
         for future in as_completed(futures):
             series, block_trials, values = futures[future]
@@ -112,6 +112,7 @@ def one_thread_each() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _pool(workers: int) -> ProcessPoolExecutor:
+def worker_pool(workers: int) -> ProcessPoolExecutor:
+    """Return a pool of spawned processes."""
     # Spawned, so that each reads its number of threads from the environment.
     return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))

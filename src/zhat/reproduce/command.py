@@ -1,0 +1,122 @@
+"""From names of figures to a folder with everything in it: the work behind `zhat reproduce`."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from zhat.errors import InvalidArgument
+from zhat.reproduce.claims import check_claims
+from zhat.reproduce.draw import draw_figure, draw_panel
+from zhat.reproduce.experiment import FigurePlan, Panel, figure_names, figure_plan, select
+from zhat.reproduce.page import ShownFigure, write_claims, write_index
+from zhat.reproduce.results import Results
+from zhat.reproduce.runner import Report, find_truths, one_thread_each, run_panels, worker_pool
+from zhat.reproduce.summary import PanelSummary, summarise, write_csv
+
+#: Opens a progress bar with a title; the bar takes (done, total).
+OpenBar = Callable[[str], AbstractContextManager[Report]]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to reproduce.
+
+    Attributes
+    ----------
+    figures
+        Names of figures; "all" for every one.
+    panels
+        Only these of their panels; none for all.
+    trials
+        Trials of each panel.
+    out
+        The folder for everything.
+    workers
+        Processes to spread trials over.
+    """
+
+    figures: tuple[str, ...]
+    out: Path
+    trials: int = 100
+    panels: tuple[str, ...] = ()
+    workers: int = 2
+
+    def plans(self) -> list[FigurePlan]:
+        """Return the figures asked for, in the paper's order."""
+        if self.trials < 1:
+            raise InvalidArgument("trials", self.trials, "a whole number of at least 1")
+        if "all" in self.figures:
+            return [figure_plan(name) for name in _in_order(figure_names())]
+        return [figure_plan(name) for name in self.figures]
+
+
+def plan_fingerprint() -> str:
+    """Return a fingerprint of all experiments: results of others are not to be mixed with these."""
+    folder = resources.files("zhat.reproduce") / "figures"
+    texts = [f"{name}\n{(folder / f'{name}.toml').read_text(encoding='utf-8')}" for name in figure_names()]
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
+
+
+def reproduce(request: Request, open_bar: OpenBar) -> Path:
+    """Run what is missing, draw everything, and return the path of the page."""
+    plans = request.plans()
+    known = {panel.name: panel for plan in plans for panel in plan.panels}
+    panels = select(list(known.values()), request.panels)
+    results = Results(request.out, plan_fingerprint())
+    try:
+        with open_bar("true log Z") as report:
+            find_truths(panels, results, report)
+        with open_bar("trials") as report:
+            run_panels(panels, request.trials, results, request.workers, report)
+        summaries = {panel.name: summarise(panel, request.trials, results) for panel in panels}
+    finally:
+        results.close()
+    with open_bar("drawing") as report:
+        shown = _draw_all(request, plans, summaries, report)
+    claims = check_claims(summaries.values())
+    write_claims(request.out / "claims.html", claims, request.trials)
+    page = request.out / "index.html"
+    write_index(page, shown, claims, request.trials)
+    return page
+
+
+def _in_order(names: Sequence[str]) -> list[str]:
+    """Return the paper's own figures first, then the appendix."""
+    first = [name for name in ("figure1", "analytic", "mlp", "psf") if name in names]
+    return first + sorted(set(names) - set(first))
+
+
+def _draw_all(
+    request: Request, plans: list[FigurePlan], summaries: dict[str, PanelSummary], report: Report
+) -> list[ShownFigure]:
+    panel_folder, figure_folder = request.out / "panels", request.out / "figures"
+    for folder in (panel_folder, figure_folder):
+        # Pictures of an earlier request must not pass for this one's.
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+    for name, summary in summaries.items():
+        write_csv(summary, panel_folder / f"{name}.csv")
+    shown = []
+    futures: list[Future[None]] = []
+    with one_thread_each(), worker_pool(request.workers) as pool:
+        for name, summary in summaries.items():
+            futures.append(pool.submit(draw_panel, summary, panel_folder / name))
+        for plan in plans:
+            drawn: list[Panel] = [panel for panel in plan.panels if panel.name in summaries]
+            if not drawn and not plan.illustrations:
+                continue
+            stem = figure_folder / plan.name
+            futures.append(pool.submit(draw_figure, plan, [summaries[panel.name] for panel in drawn], stem))
+            names = tuple(panel.name for panel in drawn)
+            shown.append(ShownFigure(plan, figure_folder / f"{plan.name}.png", names))
+        for done, future in enumerate(futures, start=1):
+            future.result()
+            report(done, len(futures))
+    return shown
