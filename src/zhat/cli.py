@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 import typer
@@ -72,6 +73,68 @@ def demo(
     console.print(f"true log Z = {truth:.6f}; the errors are |Ẑ/Z − 1|, their median over {seeds} seeds.")
     _draw(problem, inverse_temperature, runs, truth, out)
     console.print(f"picture: {out}", soft_wrap=True)
+
+
+@app.command()
+def reproduce(
+    figures: Annotated[
+        list[str], typer.Argument(help="all, rates, or names of figures: figure1, analytic, mlp, psf, appendix-...")
+    ],
+    trials: Annotated[int, typer.Option(min=1, help="Trials of each panel.")] = 100,
+    panel: Annotated[list[str] | None, typer.Option(help="Only this panel; may be given again.")] = None,
+    out: Annotated[Path, typer.Option(help="The folder for everything.")] = Path("reproduced"),
+    workers: Annotated[int, typer.Option(min=1, help="Processes; one for each core unless told otherwise.")] = (
+        os.cpu_count() or 1
+    ),
+) -> None:
+    """Redraw the paper's figures from runs made here, and say which of its claims held.
+
+    What is finished is kept: after an interruption the same command goes on where it was.
+    """
+    from zhat.reproduce.command import Request
+    from zhat.reproduce.command import reproduce as run
+    from zhat.view.progress import progress_bar
+
+    start = time.perf_counter()
+    page = run(Request(tuple(figures), out, trials, tuple(panel or ()), workers), progress_bar)
+    Console().print(f"{page} ({(time.perf_counter() - start) / 60:.1f} minutes)", soft_wrap=True, highlight=False)
+
+
+@app.command()
+def rates(
+    nu: Annotated[float, typer.Option(help="Smoothness of the Matérn class.")] = 1.5,
+    dim: Annotated[int, typer.Option(help="Dimension.")] = 2,
+    c: Annotated[str, typer.Option(help="λ = T^c; log for λ = log T.")] = "0",
+    a: Annotated[float | None, typer.Option(help="σ = T^a; without it there is no noise.")] = None,
+    table: Annotated[bool, typer.Option("--table", help="The paper's Table 1 instead.")] = False,
+) -> None:
+    """Print the theorems' lower and upper bounds on the relative error, their conditions, and whether they match."""
+    if table:
+        typer.echo(zhat.theory.format_table1())
+        return
+    found = zhat.theory.rates(nu, dim, _exponent(c), a)
+    typer.echo(zhat.theory.format_rates(found))
+
+
+def _exponent(text: str) -> float | Literal["log"]:
+    if text == "log":
+        return "log"
+    try:
+        return float(text)
+    except ValueError:
+        raise zhat.InvalidArgument("--c", text, "a number, or log") from None
+
+
+@app.command()
+def problems() -> None:
+    """List the test problems."""
+    table = Table(title="zhat.problems")
+    rows = zhat.problems.describe()
+    for heading in ("name", "dimensions", "domain", "source"):
+        table.add_column(heading)
+    for row in rows:
+        table.add_row(row.name, row.dims, row.domain, row.source)
+    Console().print(table)
 
 
 def _check_picture_path(out: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import math
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -114,7 +113,7 @@ def parse_figure(name: str, text: str) -> FigurePlan:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise FileError(f"{where}: {error}") from None
-    _check_keys(where, document, _FIGURE_KEYS)
+    _check_keys(where, document, _FIGURE_KEYS, needed=("title", "caption"))
     kind = document.get("kind", "errors")
     if kind not in ("errors", "illustration"):
         raise FileError(f"{where}: kind is {kind!r}; wanted: errors or illustration")
@@ -123,7 +122,8 @@ def parse_figure(name: str, text: str) -> FigurePlan:
     illustrations: list[Illustration] = []
     for number, group in enumerate(groups, start=1):
         place = f"{where}, group {number}"
-        _check_keys(place, group, _GROUP_KEYS)
+        needed = ("problem", "label", "inverse_temperatures")
+        _check_keys(place, group, _GROUP_KEYS, (*needed, "noise_stds", "nu") if kind == "errors" else needed)
         if kind == "errors":
             panels += _panels(place, group)
         else:
@@ -177,12 +177,15 @@ def _options(group: dict[str, Any]) -> Options:
     return tuple(sorted(group.get("options", {}).items()))
 
 
-def _check_keys(place: str, table: dict[str, Any], known: set[str]) -> None:
+def _check_keys(place: str, table: dict[str, Any], known: set[str], needed: Sequence[str]) -> None:
     for key in table:
         if key not in known:
             near = difflib.get_close_matches(key, known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise FileError(f"{place}: unknown key {key!r}{hint} Known: {', '.join(sorted(known))}")
+    for key in needed:
+        if key not in table:
+            raise FileError(f"{place}: the key {key!r} is missing")
 
 
 def select(panels: Sequence[Panel], wanted: Sequence[str]) -> list[Panel]:
@@ -192,8 +195,3 @@ def select(panels: Sequence[Panel], wanted: Sequence[str]) -> list[Panel]:
         if name not in known:
             raise InvalidArgument("panel", name, f"one of {', '.join(known)}")
     return [panel for panel in known.values() if not wanted or panel.name in wanted]
-
-
-def is_power_of_two(value: int) -> bool:
-    """Return whether a budget is a power of two, which sharing designs between budgets rests on."""
-    return value >= 2 and math.log2(value).is_integer()

@@ -75,7 +75,8 @@ def write_claims(path: Path, claims: Sequence[Claim], trials: int) -> None:
 
 def picture_section(title: str, text: str, picture: Path) -> str:
     """Return a section with a picture, embedded."""
-    return f"<h2>{html.escape(title)}</h2><figure>{_image(picture, title)}<figcaption>{html.escape(text)}</figcaption></figure>"
+    caption = f"<figcaption>{html.escape(text)}</figcaption>"
+    return f"<h2>{html.escape(title)}</h2><figure>{_image(picture, title)}{caption}</figure>"
 
 
 def text_section(title: str, text: str) -> str:
