@@ -33,12 +33,13 @@ SMALLEST_ERROR = 1e-8
 
 def draw_panel(summary: PanelSummary, stem: Path) -> None:
     """Draw one panel as PNG and PDF beside each other."""
-    figure = Figure(figsize=(5.2, 4.1), layout="constrained")
+    figure = Figure(figsize=(5.2, 4.5), layout="constrained")
     axes = figure.add_subplot()
     _draw_errors(axes, summary)
     axes.set_xlabel("evaluations T")
     axes.set_ylabel("mean |Ẑ/Z − 1|, bars ± 0.5 sd")
-    axes.legend(fontsize=7, ncols=2, loc="best", framealpha=0.8)
+    # Below the plot, where it hides no curve.
+    figure.legend(fontsize=8, ncols=4, loc="outside lower center")
     _save(figure, stem)
 
 
