@@ -36,8 +36,10 @@ def main() -> None:
                     for seed in range(SEEDS)
                 ]  # fmt: skip
                 error = float(np.median([abs(math.expm1(run.log_z - truth)) for run in runs]))
-                covered = sum(run.interval(0.95)[0] <= truth <= run.interval(0.95)[1] for run in runs)
-                stated = "none" if math.isnan(runs[0].std_error) else f"{covered}/{SEEDS}"
+                # Only intervals that say something count.
+                intervals = [run.interval(0.95) for run in runs if not math.isnan(run.std_error)]
+                covered = sum(low <= truth <= high for low, high in intervals)
+                stated = f"{covered}/{len(intervals)}" if intervals else "none"
                 rows.append([f"{name} {dim}-d", f"{inverse_temperature:g}", method, f"{error:.2g}", stated])
                 print("  ".join(rows[-1]), flush=True)
     with RESULTS.open("w", newline="", encoding="utf-8") as file:

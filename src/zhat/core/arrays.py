@@ -27,6 +27,11 @@ def blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
         yield slice(start, min(start + step, n_rows))
 
 
+def tensor_grid(axis: FloatArray, dim: int) -> FloatArray:
+    """Return all combinations of ``dim`` values of ``axis``, the last coordinate fastest, shape ``(len**dim, dim)``."""
+    return np.stack(np.meshgrid(*[axis] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
+
+
 def sobol(n: int, dim: int, seed: int | np.random.Generator) -> FloatArray:
     """Return ``n`` scrambled Sobol points in the open unit cube, shape ``(n, dim)``.
 

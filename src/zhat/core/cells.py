@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from zhat.core.arrays import FloatArray, IndexArray, Surface
+from zhat.core.arrays import FloatArray, IndexArray, Surface, tensor_grid
 from zhat.core.logspace import log_sum_exp
 
 #: By dimension: nodes an axis of a cell, and cells an axis to begin with.
@@ -42,13 +42,13 @@ class AdaptiveGrid:
         self._inverse_temperature = inverse_temperature
         self.dim = dim
         nodes, weights = np.polynomial.legendre.leggauss(NODES[dim])
-        self._nodes = _tensor(0.5 * (nodes + 1.0), dim)
-        self._log_weights = np.log(np.prod(_tensor(0.5 * weights, dim), axis=1))
+        self._nodes = tensor_grid(0.5 * (nodes + 1.0), dim)
+        self._log_weights = np.log(np.prod(tensor_grid(0.5 * weights, dim), axis=1))
         edges = np.concatenate([[0.0], np.cumsum(0.5 * weights)])
-        self._box_lower, self._box_upper = _tensor(edges[:-1], dim), _tensor(edges[1:], dim)
+        self._box_lower, self._box_upper = tensor_grid(edges[:-1], dim), tensor_grid(edges[1:], dim)
         self.n_points = 0
         cells = FIRST_CELLS[dim]
-        self._lower = _tensor(np.arange(cells) / cells, dim)
+        self._lower = tensor_grid(np.arange(cells) / cells, dim)
         self._width = np.full(len(self._lower), 1.0 / cells)
         self._log_values = self._evaluate(self._lower, self._width)
         #: What a cell's integral may be wrong by, as a logarithm; unknown until it has been compared with a finer one.
@@ -187,7 +187,7 @@ class AdaptiveGrid:
     def _split(self, which: IndexArray) -> None:
         """Replace the cells ``which`` by their halves in every direction."""
         children = 2**self.dim
-        corners = _tensor(np.array([0.0, 0.5]), self.dim)
+        corners = tensor_grid(np.array([0.0, 0.5]), self.dim)
         lower = (self._lower[which, None, :] + self._width[which, None, None] * corners).reshape(-1, self.dim)
         width = np.repeat(0.5 * self._width[which], children)
         old_mass = self._log_masses()[which]
@@ -210,8 +210,3 @@ def _log_difference(a: FloatArray, b: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         result = top + np.log(-np.expm1(-np.abs(a - b)))
     return np.where(np.isnan(result), -np.inf, result)
-
-
-def _tensor(axis: FloatArray, dim: int) -> FloatArray:
-    """Return all combinations of ``dim`` values of ``axis``, shape ``(len(axis)**dim, dim)``."""
-    return np.stack(np.meshgrid(*[axis] * dim, indexing="ij"), axis=-1).reshape(-1, dim)

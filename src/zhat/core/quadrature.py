@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zhat.core.arrays import FloatArray, Surface
+from zhat.core.arrays import FloatArray, Surface, tensor_grid
 from zhat.core.logspace import log_mean_exp, log_sum_exp
 
 
@@ -46,7 +46,7 @@ def trapezoid(surface: Surface, inverse_temperature: float, dim: int, n: int = 1
     # An odd number of points, so that every other one is a trapezoidal grid as well.
     per_axis -= 1 - per_axis % 2
     axis = np.linspace(0.0, 1.0, per_axis)
-    points = np.stack(np.meshgrid(*[axis] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
+    points = tensor_grid(axis, dim)
     log_values = (-inverse_temperature * surface(points)).reshape((per_axis,) * dim)
     fine = _trapezoid_sum(log_values)
     coarse = _trapezoid_sum(log_values[(slice(None, None, 2),) * dim])

@@ -13,7 +13,7 @@ from zhat.core.logspace import effective_sample_size, log_mean_exp, relative_sta
 from zhat.errors import InvalidArgument
 from zhat.evaluations import Evaluations
 
-#: Weighted averages over fewer effective terms than this have errors that cannot be believed.
+#: Averages that rest on fewer terms than this, and on fewer than half of them, have no error that can be believed.
 FEW_EFFECTIVE = 8.0
 
 
@@ -118,8 +118,10 @@ def average(log_terms: FloatArray, offset: float, extra_error: float = 0.0) -> F
     notes = []
     if math.isnan(error):
         notes.append("no error estimate: it takes two values that are not +inf")
-    elif effective < FEW_EFFECTIVE:
-        notes.append(f"unreliable: the average rests on {effective:.1f} of {len(log_terms)} values")
+    elif effective < min(FEW_EFFECTIVE, 0.5 * len(log_terms)):
+        # The few largest values make up the mean, and what they leave unseen could be as much again.
+        error = math.nan
+        notes.append(f"no error estimate: the average rests on {effective:.1f} of {len(log_terms)} values")
     return Finding(
         offset + log_mean_exp(log_terms),
         math.hypot(error, extra_error),

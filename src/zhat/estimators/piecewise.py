@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from zhat.core.arrays import FloatArray, IndexArray
+from zhat.core.arrays import FloatArray, IndexArray, tensor_grid
 from zhat.core.logspace import log_mean_exp
 from zhat.errors import InvalidArgument
 from zhat.estimators.base import (
@@ -42,7 +42,7 @@ def cells_per_axis(n: int, dim: int) -> int:
 def grid(k: int, dim: int, at: At) -> FloatArray:
     """Return one point for each of kᵈ cells, shape ``(kᵈ, d)``."""
     axis = (np.arange(k) + (0.5 if at == "centre" else 0.0)) / k
-    return np.stack(np.meshgrid(*[axis] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
+    return tensor_grid(axis, dim)
 
 
 def _check_grid(task: Task, name: str, n: int) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -66,6 +68,14 @@ def check_claims(summaries: Iterable[PanelSummary]) -> list[Claim]:
         _exact_draws_help,
     )
     return [claim for check in checks if (claim := check(evidence)) is not None]
+
+
+def write_claims_csv(claims: Iterable[Claim], path: Path) -> None:
+    """Write the claims, what was measured and the verdicts."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["claim", "measured", "verdict"])
+        writer.writerows([claim.sentence, claim.measured, claim.verdict] for claim in claims)
 
 
 def _verdict(share: float, part: float = 0.5, full: float = 0.9) -> Verdict:

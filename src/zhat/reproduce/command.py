@@ -12,13 +12,16 @@ from importlib import resources
 from pathlib import Path
 
 from zhat.errors import InvalidArgument
-from zhat.reproduce.claims import check_claims
+from zhat.reproduce.claims import check_claims, write_claims_csv
 from zhat.reproduce.draw import draw_figure, draw_panel
 from zhat.reproduce.experiment import FigurePlan, Panel, figure_names, figure_plan, select
-from zhat.reproduce.page import ShownFigure, write_claims, write_index
+from zhat.reproduce.page import ShownFigure, list_section, picture_section, text_section, write_claims, write_index
+from zhat.reproduce.rates import rates_plan, run_rates
+from zhat.reproduce.rates_draw import RateRow, draw_rates, write_rates_csv
 from zhat.reproduce.results import Results
 from zhat.reproduce.runner import Report, find_truths, one_thread_each, run_panels, worker_pool
-from zhat.reproduce.summary import PanelSummary, summarise, write_csv
+from zhat.reproduce.summary import PanelSummary, summarise, write_csv, write_overview
+from zhat.theory import format_table1
 
 #: Opens a progress bar with a title; the bar takes (done, total).
 OpenBar = Callable[[str], AbstractContextManager[Report]]
@@ -31,7 +34,7 @@ class Request:
     Attributes
     ----------
     figures
-        Names of figures; "all" for every one.
+        Names of figures, "rates" for the measured rates, "all" for everything.
     panels
         Only these of their panels; none for all.
     trials
@@ -54,7 +57,12 @@ class Request:
             raise InvalidArgument("trials", self.trials, "a whole number of at least 1")
         if "all" in self.figures:
             return [figure_plan(name) for name in _in_order(figure_names())]
-        return [figure_plan(name) for name in self.figures]
+        return [figure_plan(name) for name in self.figures if name != "rates"]
+
+    @property
+    def with_rates(self) -> bool:
+        """Whether the rates are to be measured too."""
+        return bool({"all", "rates"} & set(self.figures)) and not self.panels
 
 
 def plan_fingerprint() -> str:
@@ -78,13 +86,45 @@ def reproduce(request: Request, open_bar: OpenBar) -> Path:
         summaries = {panel.name: summarise(panel, request.trials, results) for panel in panels}
     finally:
         results.close()
+    extra = _rates_sections(request, open_bar) if request.with_rates else []
     with open_bar("drawing") as report:
         shown = _draw_all(request, plans, summaries, report)
     claims = check_claims(summaries.values())
     write_claims(request.out / "claims.html", claims, request.trials)
+    write_claims_csv(claims, request.out / "claims.csv")
+    write_overview(summaries.values(), request.out / "overview.csv")
     page = request.out / "index.html"
-    write_index(page, shown, claims, request.trials)
+    table = text_section("Table 1: the theorems' rates", format_table1())
+    write_index(page, shown, claims, request.trials, [table, *extra])
     return page
+
+
+def _rates_sections(request: Request, open_bar: OpenBar) -> list[str]:
+    """Measure the rates, draw them, and return what the page says of them."""
+    plan = rates_plan()
+    with open_bar("rates") as report:
+        rows = run_rates(plan, min(plan.trials, request.trials), request.out, request.workers, report)
+    folder = request.out / "rates"
+    folder.mkdir(exist_ok=True)
+    write_rates_csv(rows, folder / "rates.csv")
+    draw_rates(rows, folder / "rates", plan.title)
+    return [
+        picture_section(plan.title, plan.caption, folder / "rates.png"),
+        list_section(
+            "Where a slope lies outside the theorems' range",
+            [_sentence(row) for row in rows if not row.verdict.startswith("within")],
+        ),
+    ]
+
+
+def _sentence(row: RateRow) -> str:
+    bounds = ", ".join(
+        f"{name} {value:.2f}" for name, value in (("lower", row.lower), ("upper", row.upper)) if value is not None
+    )
+    return (
+        f"{row.function_class}, d = {row.dim}, ν = {row.nu:g}, σ = {row.noise}, c = {row.c:g}, {row.estimate}: slope "
+        f"{row.slope:.2f} ({row.low:.2f} to {row.high:.2f}), exponents {bounds}: {row.verdict}."
+    )
 
 
 def _in_order(names: Sequence[str]) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zhat.core.arrays import FloatArray, Surface, sobol
+from zhat.core.arrays import FloatArray, Surface, sobol, tensor_grid
 from zhat.core.logspace import log_sum_exp
 
 #: By dimension: cells an axis, with four nodes each.
@@ -47,7 +47,7 @@ class SharedGrid:
         places = (edges[:-1, None] + 0.5 * (nodes + 1.0) * width).ravel()
         bounds = np.concatenate([[0.0], np.cumsum((0.5 * weights * width).ravel())])
         axes = (places, bounds[:-1], bounds[1:], np.log(np.diff(bounds)))
-        points, lower, upper, log_widths = (_tensor(axis, dim) for axis in axes)
+        points, lower, upper, log_widths = (tensor_grid(axis, dim) for axis in axes)
         return cls(points, np.sum(log_widths, axis=1), lower, upper)
 
     def log_integral(self, values: FloatArray, inverse_temperature: float) -> float:
@@ -79,7 +79,3 @@ class SharedGrid:
             points[accepted] = proposals[step][accepted]
             current[accepted] = log_weights[step][accepted]
         return points
-
-
-def _tensor(axis: FloatArray, dim: int) -> FloatArray:
-    return np.stack(np.meshgrid(*[axis] * dim, indexing="ij"), axis=-1).reshape(-1, dim)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,3 +75,19 @@ def write_csv(summary: PanelSummary, path: Path) -> None:
             for row, budget in enumerate(series.budgets):
                 numbers = (summary.mean_error[row, column], summary.spread[row, column])
                 writer.writerow([method, budget, *(f"{number:.9g}" for number in numbers), summary.trials])
+
+
+def write_overview(summaries: Iterable[PanelSummary], path: Path) -> None:
+    """Write one row for each panel: the mean error of every method at its largest budget."""
+    ordered = sorted(summaries, key=lambda summary: summary.panel)
+    methods = list(dict.fromkeys(method for summary in ordered for method in summary.panel.series.methods))
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["panel", "budget", "trials", *methods])
+        for summary in ordered:
+            series = summary.panel.series
+            errors = [
+                f"{summary.error(method, series.budgets[-1]):.3g}" if method in series.methods else ""
+                for method in methods
+            ]
+            writer.writerow([summary.panel.name, series.budgets[-1], summary.trials, *errors])
