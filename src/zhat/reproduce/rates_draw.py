@@ -177,7 +177,7 @@ def rate_row(case: Case, estimate: str, budgets: Sequence[int], tables: Sequence
     lower, upper, notes = exponents(case, estimate)
     if not np.all(usable):
         left_out = ", ".join(str(budget) for budget, used in zip(budgets, usable, strict=True) if not used)
-        notes.append(f"T = {left_out} left out: the error is that of rounding")
+        notes.append(f"T = {left_out} left out: errors near those of rounding, or jitter was needed")
     slope, low, high = fit_slope(np.array(budgets, dtype=float)[usable], errors[:, usable])
     verdict = judge(case.function_class, low, high, lower, upper)
     return RateRow(
