@@ -22,7 +22,7 @@ from zhat.problems.random_functions import LAYERS, KernelSum, Network
 from zhat.problems.truth import ByQuadrature
 
 #: Beyond this no truth could be believed.
-LARGEST_DIM = 50
+LARGEST_DIM = 20
 #: Bumps in a lattice at most.
 LARGEST_LATTICE = 10_000_000
 

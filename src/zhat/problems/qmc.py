@@ -2,13 +2,14 @@
 
 First one set of plain points for all λ, whose energies they share. Where e^{-λg} is too narrow for those, a λ gets
 points of its own, through a warp of each axis that makes its marginal flat (the idea of Lepage's VEGAS). The warp is
-learned while λ rises step by step, so that no step is longer than the points of the one before can follow.
+learned step by step, none of them longer than the points of the one before can follow. Several are learned apart from
+each other, so that a region which one of them has lost shows in the spread between them, and so in the error.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,8 +17,9 @@ from zhat.core.arrays import FloatArray, Surface, sobol
 from zhat.core.logspace import effective_sample_size, log_mean_exp
 from zhat.core.quadrature import LogIntegral, mean_over_scrambles
 
-#: Scrambles, and points in each: 2²² together.
+#: Scrambles, and points in each: 2²² together. Each warp serves a part of the scrambles.
 N_SCRAMBLES = 16
+N_WARPS = 4
 SCRAMBLE_POINTS = 2**18
 #: Points whose energies are computed at a time.
 CHUNK = 2**15
@@ -25,11 +27,11 @@ CHUNK = 2**15
 GOOD_ERROR = 1e-6
 #: Bins of an axis. A power of two, so that the kinks of a warp lie where Sobol points are cut evenly.
 BINS = 64
-#: Points in a step that learns, steps at most, and steps after λ has been reached.
+#: Points in a step that learns, steps at most, and steps once the target can be followed.
 PILOT_POINTS = 2**15
-MAX_STEPS = 64
+MAX_STEPS = 100
 LAST_STEPS = 3
-#: λ rises as far as leaves this effective share of the points.
+#: A step goes as far as leaves this effective share of the points.
 ESS_SHARE = 0.05
 #: Share of points that a warp leaves uniform on some axis, lest it forget a region that it has not seen.
 UNIFORM_SHARE = 0.4
@@ -40,16 +42,26 @@ PILOT_SEED = 1_000_000
 
 def sobol_integrals(surface: Surface, inverse_temperatures: Sequence[float], dim: int) -> list[LogIntegral]:
     """Return log ∫ e^{-λg} for each λ, with an error from the spread between the scrambles."""
-    plain = _integrals(surface, inverse_temperatures, Warp.none(dim))
-    found = []
-    for inverse_temperature, first in zip(inverse_temperatures, plain, strict=True):
-        best = first
-        if not first.error <= GOOD_ERROR:
-            warp = learn_warp(surface, inverse_temperature, dim)
-            (own,) = _integrals(surface, [inverse_temperature], warp)
-            best = own if not own.error > first.error else first
-        found.append(best)
-    return found
+    if len(inverse_temperatures) == 0:
+        return []
+    plain = _integrals(surface, inverse_temperatures, [Warp.none(dim)])
+    return [
+        found if found.error <= GOOD_ERROR else _better(found, _warped_integral(surface, inverse_temperature, dim))
+        for inverse_temperature, found in zip(inverse_temperatures, plain, strict=True)
+    ]
+
+
+def _warped_integral(surface: Surface, inverse_temperature: float, dim: int) -> LogIntegral:
+    warps = [learn_warp(surface, inverse_temperature, dim, number) for number in range(N_WARPS)]
+    return _integrals(surface, [inverse_temperature], warps)[0]
+
+
+def _better(plain: LogIntegral, warped: LogIntegral) -> LogIntegral:
+    """Return the integral to believe. Where plain points found more than warped ones, the warps have lost a region."""
+    lost = max(plain.value - warped.value, 0.0)
+    if lost > 3.0 * (warped.error + min(plain.error, 0.3)):
+        return replace(plain, error=max(plain.error, lost))
+    return warped if warped.error < plain.error else plain
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,46 +103,48 @@ class Warp:
         return points, np.sum(np.log(BINS * width), axis=1)
 
 
-def learn_warp(surface: Surface, inverse_temperature: float, dim: int) -> Warp:
-    """Return a warp that flattens the marginals of e^{-λg}."""
+def learn_warp(surface: Surface, inverse_temperature: float, dim: int, number: int) -> Warp:
+    """Return a warp that flattens the marginals of e^{-λg}; another ``number`` gives an independent one."""
     warp = Warp.none(dim)
-    reached, n_last = 0.0, 0
+    n_last = 0
     for step in range(MAX_STEPS):
-        points, log_stretch = warp(sobol(PILOT_POINTS, dim, PILOT_SEED + step))
-        energies = surface(points)
-        reached = _next_temperature(energies, log_stretch, reached, inverse_temperature)
-        warp = Warp.fitted(points, log_stretch - reached * energies)
-        n_last += reached == inverse_temperature
+        points, log_stretch = warp(sobol(PILOT_POINTS, dim, PILOT_SEED + number * MAX_STEPS + step))
+        log_weights = log_stretch - inverse_temperature * surface(points)
+        power = _power(log_weights)
+        warp = Warp.fitted(points, power * log_weights)
+        n_last += power == 1.0
         if n_last == LAST_STEPS:
             break
     return warp
 
 
-def _next_temperature(energies: FloatArray, log_stretch: FloatArray, reached: float, wanted: float) -> float:
-    """Return the largest λ between the two that the points still represent, by bisection."""
+def _power(log_weights: FloatArray) -> float:
+    """Return the largest power, at most 1, that leaves the weights their effective share, by bisection.
 
-    def represented(inverse_temperature: float) -> bool:
-        log_weights = log_stretch - inverse_temperature * energies
-        return effective_sample_size(log_weights) >= ESS_SHARE * len(energies)
+    Weights to a power lead part of the way, from the distribution that the points have to the one they should have.
+    """
 
-    if represented(wanted):
-        return wanted
-    low, high = reached, wanted
+    def bearable(power: float) -> bool:
+        return effective_sample_size(power * log_weights) >= ESS_SHARE * len(log_weights)
+
+    if bearable(1.0):
+        return 1.0
+    low, high = 0.0, 1.0
     while high - low > 0.01 * high:
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if represented(middle) else (low, middle)
+        low, high = (middle, high) if bearable(middle) else (low, middle)
     return low
 
 
-def _integrals(surface: Surface, inverse_temperatures: Sequence[float], warp: Warp) -> list[LogIntegral]:
-    dim = len(warp.edges)
+def _integrals(surface: Surface, inverse_temperatures: Sequence[float], warps: Sequence[Warp]) -> list[LogIntegral]:
+    dim = len(warps[0].edges)
     log_means = np.empty((len(inverse_temperatures), N_SCRAMBLES))
     for scramble in range(N_SCRAMBLES):
         unit = sobol(SCRAMBLE_POINTS, dim, SEED + scramble)
         energies, log_stretch = np.empty(len(unit)), np.empty(len(unit))
         for start in range(0, len(unit), CHUNK):
             part = slice(start, start + CHUNK)
-            points, log_stretch[part] = warp(unit[part])
+            points, log_stretch[part] = warps[scramble % len(warps)](unit[part])
             energies[part] = surface(points)
         for row, inverse_temperature in zip(log_means, inverse_temperatures, strict=True):
             row[scramble] = log_mean_exp(log_stretch - inverse_temperature * energies)

@@ -1,7 +1,8 @@
 """The true log ∫ e^{-λf} of an energy that has no formula for it, by the quadrature that fits its dimension.
 
 Up to 2-d the adaptive Gauss-Legendre grid of the core, to 5-d adaptive cubature, which needs fewer points a cell, and
-scrambled Sobol points above. Problems that reduce to one dimension do so themselves, and call `line_integral`.
+scrambled Sobol points above, or where the cubature is not good enough. Problems that reduce to one dimension do so
+themselves, and call `line_integral`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from zhat.problems.qmc import sobol_integrals
 #: The highest dimension of the adaptive grid, and of the cubature.
 GRID_DIM = 2
 CUBATURE_DIM = 5
+#: What is worse than this is tried by other means as well.
+GOOD_ERROR = 1e-5
 #: Relative accuracy asked for, and the points that may be spent on it, by dimension.
 TOLERANCE = {1: 1e-10, 2: 1e-9, 3: 3e-7, 4: 3e-6, 5: 3e-6}
 MAX_POINTS = {1: 1_000_000, 2: 2_000_000, 3: 4_000_000, 4: 8_000_000, 5: 8_000_000}
@@ -48,11 +51,15 @@ class ByQuadrature:
 
     def __call__(self, inverse_temperatures: Sequence[float]) -> list[LogIntegral]:
         """Return the integral for each λ."""
-        if self.box.dim > CUBATURE_DIM:
-            found = sobol_integrals(self._surface, inverse_temperatures, self.box.dim)
-        else:
-            found = [self._adaptive(value) for value in inverse_temperatures]
-        return [replace(each, value=each.value + self.box.log_volume) for each in found]
+        found: dict[float, LogIntegral] = {}
+        if self.box.dim <= CUBATURE_DIM:
+            found = {value: self._adaptive(value) for value in inverse_temperatures}
+        poor = [value for value in inverse_temperatures if value not in found or not found[value].error <= GOOD_ERROR]
+        for value, other in zip(poor, sobol_integrals(self._surface, poor, self.box.dim), strict=True):
+            if value not in found or other.error < found[value].error:
+                found[value] = other
+        log_volume = self.box.log_volume
+        return [replace(found[value], value=found[value].value + log_volume) for value in inverse_temperatures]
 
     def _surface(self, unit: FloatArray) -> FloatArray:
         return self.formula(self.box.to_user(0.5 + 0.5 * unit if self.mirrored else unit))
