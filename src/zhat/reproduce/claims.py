@@ -217,8 +217,8 @@ def _lmc_best_on_mlp_and_psf(evidence: Evidence) -> Claim | None:
     wins, factor = _duel(panels, ("mvs-lmc",), (*PLAIN, "mvs"), LARGEST)
     return Claim(
         "MVS-LMC does particularly well on the MLP and on the PSF.",
-        f"T = 256: best of the five in {wins} of {len(panels)} such panels; error {factor:.2g} times smaller than the "
-        "best of the others in the geometric mean (below 1: larger).",
+        f"T = 256: best of the five in {wins} of {len(panels)} such panels; in the geometric mean its error is "
+        f"{1.0 / factor:.2g} times that of the best of the others.",
         _verdict(wins / len(panels)),
     )
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 
 from zhat.errors import InvalidArgument
@@ -66,10 +65,9 @@ class Request:
 
 
 def plan_fingerprint() -> str:
-    """Return a fingerprint of all experiments: results of others are not to be mixed with these."""
-    folder = resources.files("zhat.reproduce") / "figures"
-    texts = [f"{name}\n{(folder / f'{name}.toml').read_text(encoding='utf-8')}" for name in figure_names()]
-    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
+    """Return a fingerprint of the settings of all panels: results of others are not to be mixed with these."""
+    panels = {panel for name in figure_names() for panel in figure_plan(name).panels}
+    return hashlib.sha256("\n".join(map(repr, sorted(panels))).encode()).hexdigest()[:16]
 
 
 def reproduce(request: Request, open_bar: OpenBar) -> Path:

@@ -29,6 +29,7 @@ LABELS = {
 }  # fmt: skip
 #: Errors below this are drawn at it: they are exact up to rounding or the truth's own error.
 SMALLEST_ERROR = 1e-8
+LARGEST_ERROR = 1e4
 
 
 def draw_panel(summary: PanelSummary, stem: Path) -> None:
@@ -88,9 +89,9 @@ def _draw_errors(axes: Axes, summary: PanelSummary) -> None:
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xticks(budgets, [f"{budget:g}" for budget in budgets])
-    # Two decades above nothing at all would squeeze everything else: errors beyond 10⁴ are off the plot.
-    low, high = axes.get_ylim()
-    axes.set_ylim(low, min(high, 1e4))
+    # Estimates can be off by any power of ten, which would squeeze everything else: errors beyond 10⁴ are off the plot.
+    shown = summary.mean_error[summary.mean_error > SMALLEST_ERROR]
+    axes.set_ylim(0.4 * np.min(shown, initial=1.0), min(4.0 * np.max(shown, initial=1e-6), LARGEST_ERROR))
     axes.grid(which="major", color="#E5E5E5", lw=0.7)
     title = f"{series.label}, λ = {summary.panel.inverse_temperature:g}, σ = {series.noise_std:g}, ν = {series.nu:g}"
     axes.set_title(title, fontsize=10)
