@@ -28,7 +28,7 @@ class LogIntegral:
     n_points
         How often g was evaluated.
     method
-        "cells", "sobol", "importance", "smc" or "trapezoid".
+        "cells", "sobol", "importance", "smc" or "trapezoid"; the catalogue's truths have some of their own.
     """
 
     value: float

@@ -84,7 +84,7 @@ def get(name: str, dim: Any = None, **options: Any) -> NamedProblem:
     InvalidArgument
         For a name, an option or a value that does not exist.
     """
-    if name not in _ENTRIES:
+    if name not in names():
         raise InvalidArgument("name", name, f"one of {_listed(names())}")
     entry = _ENTRIES[name]
     for option in options:
@@ -101,7 +101,7 @@ def describe() -> list[Description]:
     rows = []
     for name in names():
         entry = _ENTRIES[name]
-        options = ", ".join(f"{key}={value!r}" for key, value in entry.options.items() if value is not None)
+        options = ", ".join(key if value is None else f"{key}={value!r}" for key, value in entry.options.items())
         rows.append(Description(name, entry.dims, entry.domain, entry.source, options))
     return rows
 

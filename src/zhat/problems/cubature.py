@@ -17,12 +17,18 @@ import numpy as np
 from zhat.core.arrays import FloatArray, IndexArray, Surface
 from zhat.core.quadrature import LogIntegral
 
+#: The rule's distances from the middle of a cell.
+INNER, OUTER, CORNER = math.sqrt(9 / 70), math.sqrt(9 / 10), math.sqrt(9 / 19)
 #: Cells an axis to begin with.
 FIRST_CELLS = 4
 #: Points that are held at a time.
 CHUNK = 131_072
-#: In each round those cells are halved that make up this share of the error.
-ROUND_SHARE = 0.5
+#: In each round at most this share of the cells is halved, so that each is decided on what the last one found.
+ROUND_SHARE = 0.2
+#: Change of the log integrand from node to node above which the rules are not believed.
+STEEP = 3.0
+#: Share of the largest such change by which the log integrand may rise above its highest node.
+MARGIN = 0.5
 #: Exponent up to which a cell's error is told apart from infinity.
 LARGEST_EXPONENT = 600.0
 
@@ -47,11 +53,10 @@ class Rule:
         # The squared distances are as 1 to 7, so second differences cancel.
         return np.asarray(np.abs(np.sum(inner - middle, axis=2) - np.sum(outer - middle, axis=2) / 7.0))
 
-    def largest_step(self, values: FloatArray) -> FloatArray:
-        """Return the largest change between neighbours on the axes, shape ``(n,)``."""
+    def steps(self, values: FloatArray) -> FloatArray:
+        """Return the largest change between neighbours on each axis, shape ``(n, d)``."""
         middle, inner, outer = self.along_axes(values)
-        steps = np.maximum(np.abs(inner - middle), np.abs(outer - inner))
-        return np.asarray(np.max(steps, axis=(1, 2)))
+        return np.asarray(np.max(np.maximum(np.abs(inner - middle), np.abs(outer - inner)), axis=2))
 
 
 @dataclass(frozen=True)
@@ -79,12 +84,11 @@ def cubature(surface: Surface, inverse_temperature: float, dim: int, tolerance: 
     """Return log ∫ e^{-λg} over the unit cube, to a relative ``tolerance`` or as good as ``max_points`` allow."""
     integrator = Integrator(surface, inverse_temperature, dim)
     while not integrator.error <= tolerance * integrator.mass and integrator.n_points < max_points:
-        integrator.refine(max_points)
-    if integrator.mass > 0:
-        value, error = integrator.top + math.log(integrator.mass), integrator.error / integrator.mass
-    else:
-        # The weights have both signs: the integral of what is not resolved at all can come out negative.
-        value, error = integrator.top, math.inf
+        integrator.refine(tolerance, max_points)
+    # The weights have both signs, so the integral of what is not resolved at all can come out negative.
+    resolved = integrator.mass > 0
+    value = integrator.top + math.log(integrator.mass if resolved else integrator.absolute_mass)
+    error = integrator.error / integrator.mass if resolved else math.inf
     return LogIntegral(value, error, integrator.n_points, "cubature")
 
 
@@ -107,18 +111,24 @@ class Integrator:
         return float(np.sum(self._cells.mass))
 
     @property
+    def absolute_mass(self) -> float:
+        """The sum of what the cells hold, whatever its sign."""
+        return float(np.sum(np.abs(self._cells.mass)))
+
+    @property
     def error(self) -> float:
         """Its estimated error, on the same scale."""
         return float(np.sum(self._cells.error))
 
-    def refine(self, max_points: int) -> None:
-        """Halve the worst cells."""
+    def refine(self, tolerance: float, max_points: int) -> None:
+        """Halve the worst of the cells that stand between the error and the tolerance."""
         old = self._cells
         order = np.argsort(-old.error)
-        cumulated = np.cumsum(old.error[order])
-        n_worst = int(np.searchsorted(cumulated, ROUND_SHARE * cumulated[-1])) + 1
-        affordable = max(1, (max_points - self.n_points) // (2 * len(self._rule.nodes)))
-        worst = order[: min(n_worst, affordable)]
+        # What is under half of the tolerance all together may stay.
+        tail = np.cumsum(old.error[order][::-1])[::-1]
+        n_needed = int(np.sum(tail > 0.5 * tolerance * self.mass))
+        affordable = (max_points - self.n_points) // (2 * len(self._rule.nodes))
+        worst = order[: max(1, min(n_needed, affordable, math.ceil(ROUND_SHARE * len(order))))]
         rows = np.arange(len(worst))
         half = old.half[worst].copy()
         half[rows, old.axis[worst]] *= 0.5
@@ -142,10 +152,10 @@ class Integrator:
 
     def _evaluate(self, centre: FloatArray, half: FloatArray, first: bool) -> Cells:
         nodes = self._rule.nodes
-        step = max(1, CHUNK // len(nodes))
+        at_a_time = max(1, CHUNK // len(nodes))
         log_values = np.empty((len(centre), len(nodes)))
-        for start in range(0, len(centre), step):
-            part = slice(start, start + step)
+        for start in range(0, len(centre), at_a_time):
+            part = slice(start, start + at_a_time)
             points = (centre[part, None, :] + half[part, None, :] * nodes).reshape(-1, nodes.shape[1])
             log_values[part] = (-self._inverse_temperature * self._surface(points)).reshape(-1, len(nodes))
         self.n_points += log_values.size
@@ -153,13 +163,16 @@ class Integrator:
         values = np.exp(log_values - self.top)
         volume = np.prod(2.0 * half, axis=1)
         mass = volume * (values @ self._rule.weights)
-        if first:
-            # Not yet compared with its halves, a cell may be wrong by all that it could hold.
-            exponent = np.max(log_values, axis=1) - self.top + self._rule.largest_step(log_values)
-            error = volume * np.exp(np.minimum(exponent, LARGEST_EXPONENT))
-        else:
-            error = np.abs(mass - volume * (values @ self._rule.low_weights))
-        differences = self._rule.fourth_differences(values)
+        error = np.abs(mass - volume * (values @ self._rule.low_weights))
+        steps = self._rule.steps(log_values)
+        largest_step = np.max(steps, axis=1)
+        steep = largest_step > STEEP
+        # A cell that was not yet compared with its halves, or in which the integrand changes by orders of magnitude
+        # from node to node, may be wrong by all that it could hold.
+        exponent = np.max(log_values, axis=1) + MARGIN * largest_step - self.top
+        could_hold = volume * np.exp(np.minimum(exponent, LARGEST_EXPONENT))
+        error = np.where(first | steep, np.maximum(error, could_hold), error)
+        differences = np.where(steep[:, None], steps, self._rule.fourth_differences(values))
         # Where nothing is to be seen, the widest axis is the best guess.
         differences = np.where(np.max(differences, axis=1, keepdims=True) > 0, differences, half)
         return Cells(centre, half, mass, error, np.argmax(differences, axis=1))
@@ -168,7 +181,6 @@ class Integrator:
 @cache
 def genz_malik(dim: int) -> Rule:
     """Return the rule for ``dim`` ≥ 2 axes: the middle, two pairs on each axis, the planes' diagonals, the corners."""
-    inner, outer, corner = math.sqrt(9 / 70), math.sqrt(9 / 10), math.sqrt(9 / 19)
     signs = np.array([-1.0, 1.0])
     on_axes = (np.eye(dim)[:, None, :] * signs[:, None]).reshape(-1, dim)
     in_planes = np.zeros((2 * dim * (dim - 1), dim))
@@ -176,7 +188,7 @@ def genz_malik(dim: int) -> Rule:
     for row, (plane, pair) in zip(in_planes, choices, strict=True):
         row[list(plane)] = pair
     corners = np.array(list(itertools.product(signs, repeat=dim)))
-    nodes = np.vstack([np.zeros((1, dim)), inner * on_axes, outer * on_axes, outer * in_planes, corner * corners])
+    nodes = np.vstack([np.zeros((1, dim)), INNER * on_axes, OUTER * on_axes, OUTER * in_planes, CORNER * corners])
     counts = [1, len(on_axes), len(on_axes), len(in_planes), len(corners)]
     weights = [
         (12824 - 9120 * dim + 400 * dim**2) / 19683,

@@ -38,13 +38,13 @@ class Energy:
 
     def __call__(self, x: ArrayLike) -> Any:
         """Return the energy: a float for a point of shape ``(d,)``, an array ``(n,)`` for points ``(n, d)``."""
-        wanted = f"numbers of shape ({self.dim},), or (n, {self.dim}) for n points"
         try:
             points = np.asarray(x, dtype=float)
         except (TypeError, ValueError):
-            raise InvalidArgument("x", x, wanted) from None
+            raise InvalidArgument("x", x, "numbers") from None
         if points.ndim not in (1, 2) or points.shape[-1] != self.dim:
-            raise InvalidArgument("x", x, f"{wanted}; the shape is {points.shape}")
+            wanted = f"({self.dim},) for one point, or (n, {self.dim}) for n points"
+            raise InvalidArgument("the shape of x", points.shape, wanted)
         values = self.formula(np.atleast_2d(points))
         return values if points.ndim == 2 else values[0]
 

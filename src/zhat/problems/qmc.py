@@ -9,13 +9,14 @@ each other, so that a region which one of them has lost shows in the spread betw
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from zhat.core.arrays import FloatArray, Surface, sobol
 from zhat.core.logspace import effective_sample_size, log_mean_exp
 from zhat.core.quadrature import LogIntegral, mean_over_scrambles
+from zhat.core.target import narrow_target
 
 #: Scrambles, and points in each: 2²² together. Each warp serves a part of the scrambles.
 N_SCRAMBLES = 16
@@ -46,22 +47,31 @@ def sobol_integrals(surface: Surface, inverse_temperatures: Sequence[float], dim
         return []
     plain = _integrals(surface, inverse_temperatures, [Warp.none(dim)])
     return [
-        found if found.error <= GOOD_ERROR else _better(found, _warped_integral(surface, inverse_temperature, dim))
+        found if found.error <= GOOD_ERROR else _own_integral(surface, inverse_temperature, dim, found)
         for inverse_temperature, found in zip(inverse_temperatures, plain, strict=True)
     ]
 
 
-def _warped_integral(surface: Surface, inverse_temperature: float, dim: int) -> LogIntegral:
+def _own_integral(surface: Surface, inverse_temperature: float, dim: int, plain: LogIntegral) -> LogIntegral:
+    """Return the integral for one λ, from points of its own if they are better."""
     warps = [learn_warp(surface, inverse_temperature, dim, number) for number in range(N_WARPS)]
-    return _integrals(surface, [inverse_temperature], warps)[0]
+    (warped,) = _integrals(surface, [inverse_temperature], warps)
+    # Warps keep each axis but not what belongs together: of several narrow regions they may all lose the same one.
+    # Particles do not, so they are the witness, if not a precise one.
+    witness = narrow_target(surface, inverse_temperature, dim, np.random.default_rng(SEED)).log_integral
+    return most_credible([plain, warped, witness])
 
 
-def _better(plain: LogIntegral, warped: LogIntegral) -> LogIntegral:
-    """Return the integral to believe. Where plain points found more than warped ones, the warps have lost a region."""
-    lost = max(plain.value - warped.value, 0.0)
-    if lost > 3.0 * (warped.error + min(plain.error, 0.3)):
-        return replace(plain, error=max(plain.error, lost))
-    return warped if warped.error < plain.error else plain
+def most_credible(found: Sequence[LogIntegral]) -> LogIntegral:
+    """Return the integral with the smallest error among those that have lost nothing.
+
+    Points that miss a region make an integral too small and its error too. So one is not believed if another is
+    larger by more than their errors explain; the largest is always left.
+    """
+    return min(
+        (one for one in found if all(other.value - one.value <= 4.0 * (other.error + one.error) for other in found)),
+        key=lambda one: one.error,
+    )
 
 
 @dataclass(frozen=True, eq=False)

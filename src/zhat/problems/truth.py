@@ -18,7 +18,7 @@ from zhat.core.logspace import log_sum_exp
 from zhat.core.quadrature import LogIntegral
 from zhat.domain import Box
 from zhat.problems.cubature import cubature
-from zhat.problems.qmc import sobol_integrals
+from zhat.problems.qmc import most_credible, sobol_integrals
 
 #: The highest dimension of the adaptive grid, and of the cubature.
 GRID_DIM = 2
@@ -56,8 +56,7 @@ class ByQuadrature:
             found = {value: self._adaptive(value) for value in inverse_temperatures}
         poor = [value for value in inverse_temperatures if value not in found or not found[value].error <= GOOD_ERROR]
         for value, other in zip(poor, sobol_integrals(self._surface, poor, self.box.dim), strict=True):
-            if value not in found or other.error < found[value].error:
-                found[value] = other
+            found[value] = most_credible([found[value], other]) if value in found else other
         log_volume = self.box.log_volume
         return [replace(found[value], value=found[value].value + log_volume) for value in inverse_temperatures]
 
