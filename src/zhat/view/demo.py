@@ -120,7 +120,7 @@ def _draw_intervals(axes: Axes, picture: DemoPicture) -> None:
         else:
             axes.annotate(
                 "no error estimate", (run.log_z, row), xytext=(8, 0), textcoords="offset points",
-                va="center", fontsize=8, color=GREY,
+                va="center", fontsize=8, color=GREY, bbox={"fc": "white", "ec": "none", "pad": 1},
             )  # fmt: skip
     _name_rows(axes, picture)
     axes.grid(axis="x", color="#DDDDDD", lw=0.7)
