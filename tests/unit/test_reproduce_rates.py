@@ -267,7 +267,7 @@ class TestRun:
         names: list[str] = []
 
         class Counting(ProcessPoolExecutor):
-            def submit(self, function, /, *arguments):  # type: ignore[no-untyped-def]
+            def submit(self, function, /, *arguments):
                 names.append(function.__name__)
                 return super().submit(function, *arguments)
 

@@ -184,12 +184,12 @@ def _listed(words: Sequence[str] | dict[str, Any]) -> str:
     return ", ".join(map(repr, words))
 
 
-def _whole(given: object) -> int | None:
+def _whole(given: Any) -> int | None:
     """Return a whole number as an int, and None for anything else; True is no number."""
     if isinstance(given, bool):
         return None
     try:
-        return operator.index(given)  # type: ignore[arg-type]
+        return operator.index(given)
     except TypeError:
         return None
 

@@ -98,10 +98,10 @@ class NamedProblem:
         return [self._known[value] for value in wanted]
 
 
-def _checked_inverse_temperature(given: object) -> float:
+def _checked_inverse_temperature(given: Any) -> float:
     wanted = "a finite number above 0"
     try:
-        value = float(given)  # type: ignore[arg-type]
+        value = float(given)
     except (TypeError, ValueError):
         raise InvalidArgument("inverse_temperature", given, wanted) from None
     if not (value > 0 and math.isfinite(value)):
