@@ -15,18 +15,9 @@ from zhat.core.gp import GaussianProcess
 from zhat.core.kernels import Kernel
 from zhat.errors import FileError
 from zhat.reproduce import rates
+from zhat.reproduce.rate_rows import Case, Outcomes, exponents, fit_slope, judge, noise_label, rate_row, write_rates_csv
 from zhat.reproduce.rates import Bumps, MaternDraw, RatesPlan, Setting, bump_size, parse_rates, rates_plan, run_rates
-from zhat.reproduce.rates_draw import (
-    Case,
-    Outcomes,
-    draw_rates,
-    exponents,
-    fit_slope,
-    judge,
-    noise_label,
-    rate_row,
-    write_rates_csv,
-)
+from zhat.reproduce.rates_draw import draw_rates
 
 TINY = """
 title = "tiny"
@@ -307,7 +298,7 @@ class TestRun:
 
     def test_trials_of_other_code_are_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         Outcomes(tmp_path).close()
-        monkeypatch.setattr("zhat.reproduce.rates_draw.VERSION", 99)
+        monkeypatch.setattr("zhat.reproduce.rate_rows.VERSION", 99)
         with pytest.raises(FileError, match="version 1, made by other code"):
             Outcomes(tmp_path)
 

@@ -14,7 +14,7 @@ from functools import cache
 
 import numpy as np
 
-from zhat.core.arrays import FloatArray, IndexArray, Surface
+from zhat.core.arrays import FloatArray, IndexArray, Surface, tensor_grid
 from zhat.core.quadrature import LogIntegral
 
 #: The rule's distances from the middle of a cell.
@@ -102,7 +102,7 @@ class Integrator:
         self.top = -math.inf
         self.n_points = 0
         axis = (np.arange(FIRST_CELLS) + 0.5) / FIRST_CELLS
-        centre = np.stack(np.meshgrid(*[axis] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
+        centre = tensor_grid(axis, dim)
         self._cells = self._evaluate(centre, np.full(centre.shape, 0.5 / FIRST_CELLS), first=True)
 
     @property

@@ -15,8 +15,9 @@ from zhat.reproduce.claims import check_claims, write_claims_csv
 from zhat.reproduce.draw import draw_figure, draw_panel
 from zhat.reproduce.experiment import FigurePlan, Panel, figure_names, figure_plan, select
 from zhat.reproduce.page import ShownFigure, list_section, picture_section, text_section, write_claims, write_index
+from zhat.reproduce.rate_rows import RateRow, write_rates_csv
 from zhat.reproduce.rates import rates_plan, run_rates
-from zhat.reproduce.rates_draw import RateRow, draw_rates, write_rates_csv
+from zhat.reproduce.rates_draw import draw_rates
 from zhat.reproduce.results import Results
 from zhat.reproduce.runner import Report, find_truths, one_thread_each, run_panels, worker_pool
 from zhat.reproduce.summary import PanelSummary, summarise, write_csv, write_overview

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from zhat import problems
-from zhat.core.arrays import FloatArray
+from zhat.core.arrays import tensor_grid
 from zhat.reproduce.experiment import FigurePlan, Illustration
 from zhat.reproduce.summary import PanelSummary
 
@@ -119,7 +119,7 @@ def _draw_map(axes: Axes, name: str) -> None:
     problem = problems.get(name)
     (low_x, high_x), (low_y, high_y) = problem.bounds
     side = np.linspace(-high_x, high_x, 401)
-    points: FloatArray = np.stack(np.meshgrid(side, side, indexing="ij"), axis=-1).reshape(-1, 2)
+    points = tensor_grid(side, 2)
     log_intensity = -np.asarray(problem.energy(points)).reshape(len(side), -1) / np.log(10.0)
     image = axes.pcolormesh(side, side, log_intensity.T, cmap="viridis", vmin=-6, vmax=0, rasterized=True)
     axes.plot(

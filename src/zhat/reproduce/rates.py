@@ -33,13 +33,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import quad
 
-from zhat.core.arrays import FloatArray, Surface, blocks
+from zhat.core.arrays import FloatArray, Surface, blocks, tensor_grid
 from zhat.core.design import maximum_variance_design
 from zhat.core.gp import GaussianProcess
 from zhat.core.kernels import Kernel
 from zhat.core.logspace import log_sum_exp
 from zhat.errors import FileError
-from zhat.reproduce.rates_draw import ESTIMATES, Case, Outcome, Outcomes, RateRow, rate_row
+from zhat.reproduce.rate_rows import ESTIMATES, Case, Outcome, Outcomes, RateRow, rate_row
 from zhat.reproduce.runner import Report, one_thread_each
 from zhat.reproduce.shared_grid import SharedGrid
 
@@ -291,8 +291,7 @@ def quadrature_grid(design: FloatArray, dim: int) -> SharedGrid:
     sizes = (0.5 * weights * widths).ravel()
     bounds = np.concatenate([[0.0], np.cumsum(sizes)])
     points, lower, upper, log_sizes = (
-        np.stack(np.meshgrid(*[axis] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
-        for axis in (places, bounds[:-1], bounds[1:], np.log(sizes))
+        tensor_grid(axis, dim) for axis in (places, bounds[:-1], bounds[1:], np.log(sizes))
     )
     return SharedGrid(points, np.sum(log_sizes, axis=1), lower, upper)
 
