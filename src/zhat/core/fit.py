@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from scipy.optimize import minimize
@@ -12,7 +13,8 @@ from scipy.spatial.distance import cdist
 
 from zhat.core.arrays import FloatArray
 from zhat.core.gp import GaussianProcess, half_inverse, jittered_cholesky
-from zhat.core.kernels import Kernel, correlation_and_slope
+from zhat.core.kernels import Covariance, Kernel, SumKernel, correlation_and_slope
+from zhat.core.trend import Trend, n_terms
 
 #: Lengthscales that are searched, in units of the cube's edge.
 LENGTHSCALE_RANGE = (1e-3, 1e2)
@@ -24,6 +26,19 @@ NOISE_RANGE = (1e-10, 1e1)
 SMOOTHNESSES = (0.5, 1.5, 2.5, math.inf)
 #: Starting lengthscales, as shares of the cube's diagonal: the likelihood may have several maxima.
 START_LENGTHSCALES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 2.0)
+#: What the part of an additive kernel that looks at all axes has of the prior variance to begin with.
+START_SHARE_OF_ALL_AXES = 0.1
+
+#: One lengthscale for all axes; one for each; or a kernel for each axis, alike, and one for all of them, summed.
+Structure = Literal["isotropic", "per-axis", "additive"]
+
+
+@dataclass(frozen=True)
+class LengthscalePrior:
+    """A log-normal prior for every lengthscale: its median and the standard deviation of its logarithm."""
+
+    median: float
+    log_std: float
 
 
 @dataclass(frozen=True)
@@ -33,7 +48,7 @@ class Fit:
     ``log_likelihood`` is that of `GaussianProcess.log_likelihood`; ``converged`` is the optimiser's own word.
     """
 
-    kernel: Kernel
+    kernel: Covariance
     noise: float
     log_likelihood: float
     converged: bool
@@ -45,54 +60,75 @@ class Likelihood:
     What does not depend on them (distances between points) is computed once.
     """
 
-    def __init__(self, x: FloatArray, y: FloatArray, constant_mean: bool = False) -> None:
+    def __init__(self, x: FloatArray, y: FloatArray, trend: Trend = "zero") -> None:
         self.x = x
         self.y = y
-        self.constant_mean = constant_mean
-        self._squared_distance = cdist(x, x, "sqeuclidean")
+        self.trend: Trend = trend
+        self._squared_distance: dict[tuple[int, ...] | None, FloatArray] = {None: cdist(x, x, "sqeuclidean")}
         # Fresh pages for every temporary would cost more than the arithmetic.
-        self._covariance, self._slope, self._outer, self._factor = np.empty((4, len(y), len(y)))
+        self._covariance, self._product, self._outer, self._factor = np.empty((4, len(y), len(y)))
+        self._of_parts: list[tuple[FloatArray, FloatArray]] = []
 
-    def value_and_gradient(self, kernel: Kernel, noise: float | FloatArray = 0.0) -> tuple[float, FloatArray]:
-        """Return the log likelihood and its derivatives in (log lengthscales …, log scale, log noise).
+    def value_and_gradient(self, kernel: Covariance, noise: float | FloatArray = 0.0) -> tuple[float, FloatArray]:
+        """Return the log likelihood and its derivatives in (log lengthscales …, log scale) of each part, log noise.
 
-        There is one derivative for each lengthscale of the kernel; that in the noise is for scaling all of it.
+        There is one derivative for each lengthscale of a part; that in the noise is for scaling all of it.
         """
         noise_vector = np.broadcast_to(np.asarray(noise, dtype=float), self.y.shape)
-        covariance, slope, outer = self._covariance, self._slope, self._outer
-        self._fill_scaled_squares(kernel, covariance)
-        correlation_and_slope(kernel.nu, covariance, slope)
-        covariance *= kernel.scale
+        covariance, outer = self._covariance, self._outer
+        parts = self._fill_parts(kernel)
         factor, jitter = jittered_cholesky(covariance, noise_vector, kernel.scale, out=self._factor)
-        gp = GaussianProcess.from_factor(kernel, self.x, self.y, noise_vector, self.constant_mean, factor, jitter)
+        gp = GaussianProcess.from_factor(kernel, self.x, self.y, noise_vector, self.trend, factor, jitter)
         value = gp.log_likelihood()
-        # d/dθ = ½ Σ (w wᵀ − P) ∘ dK/dθ, where P is the precision, less what an unknown mean takes away. As dK/dθ is
+        # d/dθ = ½ Σ (w wᵀ − P) ∘ dK/dθ, where P is the precision, less what an unknown trend takes away. As dK/dθ is
         # symmetric, twice a half of P serves as well as P.
         np.multiply.outer(gp.weights, gp.weights, out=outer)
-        if self.constant_mean:
-            outer += gp.mean_precision()
+        if self.trend != "zero":
+            outer += gp.trend_precision()
         half = half_inverse(factor)
         half *= 2.0
         outer -= half
-        in_noise = 0.5 * float(np.diag(outer) @ noise_vector)
-        in_scale = 0.5 * float(np.vdot(outer, covariance)) + 0.5 * jitter * float(np.trace(outer))
-        outer *= slope
-        in_lengths = 0.5 * kernel.scale * self._length_derivatives(kernel, outer)
-        return value, np.array([*in_lengths, in_scale, in_noise])
+        trace = float(np.trace(outer))
+        derivatives: list[float] = []
+        for part, (values, slope) in zip(kernel.parts, parts, strict=True):
+            np.multiply(outer, slope, out=self._product)
+            derivatives.extend(0.5 * part.scale * self._length_derivatives(part, self._product))
+            in_scale = part.scale * float(np.vdot(outer, values)) + jitter * part.scale / kernel.scale * trace
+            derivatives.append(0.5 * in_scale)
+        derivatives.append(0.5 * float(np.diag(outer) @ noise_vector))
+        return value, np.array(derivatives)
 
-    def _fill_scaled_squares(self, kernel: Kernel, out: FloatArray) -> None:
-        if len(kernel.inverse_lengths) == 1:
-            np.multiply(self._squared_distance, kernel.inverse_lengths**2, out=out)
+    def _fill_parts(self, kernel: Covariance) -> list[tuple[FloatArray, FloatArray]]:
+        """Fill the covariance, and return the correlation and the slope of each part of the kernel."""
+        while len(self._of_parts) < len(kernel.parts):
+            values, slope = np.empty((2, len(self.y), len(self.y)))
+            self._of_parts.append((values, slope))
+        for number, (part, (values, slope)) in enumerate(zip(kernel.parts, self._of_parts, strict=False)):
+            self._fill_scaled_squares(part, values)
+            correlation_and_slope(part.nu, values, slope)
+            np.multiply(values, part.scale, out=self._product)
+            if number == 0:
+                self._covariance[...] = self._product
+            else:
+                self._covariance += self._product
+        return self._of_parts[: len(kernel.parts)]
+
+    def _fill_scaled_squares(self, part: Kernel, out: FloatArray) -> None:
+        if len(part.inverse_lengths) == 1:
+            if part.axes not in self._squared_distance:
+                seen = part.seen(self.x)
+                self._squared_distance[part.axes] = cdist(seen, seen, "sqeuclidean")
+            np.multiply(self._squared_distance[part.axes], part.inverse_lengths**2, out=out)
         else:
-            stretched = kernel.stretch(self.x)
+            stretched = part.stretch(self.x)
             cdist(stretched, stretched, "sqeuclidean", out=out)
 
-    def _length_derivatives(self, kernel: Kernel, outer: FloatArray) -> FloatArray:
+    def _length_derivatives(self, part: Kernel, outer: FloatArray) -> FloatArray:
         """Return ``Σ_ij outer_ij q_ij``, in all or axis by axis."""
-        if len(kernel.inverse_lengths) == 1:
-            return float(np.vdot(outer, self._squared_distance)) * kernel.inverse_lengths**2
+        if len(part.inverse_lengths) == 1:
+            return float(np.vdot(outer, self._squared_distance[part.axes])) * part.inverse_lengths**2
         # Σ_ij o_ij (c_i − c_j)² = Σ_i (o_i. + o_.i) c_i² − 2 cᵀ o c, with no differences formed.
-        stretched = kernel.stretch(self.x)
+        stretched = part.stretch(self.x)
         squares = (np.sum(outer, axis=0) + np.sum(outer, axis=1)) @ stretched**2
         return np.asarray(squares - 2.0 * np.einsum("ij,ij->j", stretched, outer @ stretched))
 
@@ -103,9 +139,9 @@ def fit(
     *,
     nu: float | Sequence[float] = 1.5,
     noise: float | FloatArray | None = 0.0,
-    constant_mean: bool = False,
-    per_axis: bool = False,
-    start: Kernel | None = None,
+    trend: Trend = "zero",
+    structure: Structure = "isotropic",
+    start: Covariance | None = None,
 ) -> Fit:
     """Return the hyperparameters that maximise the likelihood.
 
@@ -117,47 +153,54 @@ def fit(
         The smoothness; a sequence of them to choose the likeliest of.
     noise
         The known noise variance, one number or one for each point; None to learn one number.
-    constant_mean
-        Whether the prior mean is an unknown constant.
-    per_axis
-        Whether each axis has a lengthscale of its own.
+    trend
+        The prior mean.
+    structure
+        What the kernel is made of.
     start
         A kernel to start from. Without one, the best of a few lengthscales is taken.
     """
     if isinstance(nu, Sequence):
-        choices = [
-            fit(x, y, nu=n, noise=noise, constant_mean=constant_mean, per_axis=per_axis, start=start) for n in nu
-        ]
+        choices = [fit(x, y, nu=n, noise=noise, trend=trend, structure=structure, start=start) for n in nu]
         return max(choices, key=lambda choice: choice.log_likelihood)
-    if len(y) < 2:
-        return _fit_of_a_constant(x, y, nu, noise, constant_mean)
+    spread, centre = spread_and_centre(y, trend)
+    if not spread > 0:
+        return _fit_of_a_constant(x, y, nu, noise, trend)
     # In units of the data's own spread, so that bounds and starting points fit any energy.
-    centre = float(np.mean(y)) if constant_mean else 0.0
+    search = Search(x, (y - centre) / spread, spread, nu, noise, trend, structure)
+    return search.run(start)
+
+
+def spread_and_centre(y: FloatArray, trend: Trend) -> tuple[float, float]:
+    """Return the spread of values about their mean (about 0 without a trend), and that mean.
+
+    The spread is 0 for values that tell nothing: too few, or all the same up to rounding.
+    """
+    if len(y) < 2:
+        return 0.0, 0.0
+    centre = 0.0 if trend == "zero" else float(np.mean(y))
     spread = math.sqrt(float(np.mean((y - centre) ** 2)))
-    if not spread > 64 * np.finfo(float).eps * float(np.max(np.abs(y))):
-        return _fit_of_a_constant(x, y, nu, noise, constant_mean)
-    search = _Search(x, (y - centre) / spread, spread, nu, noise, constant_mean, per_axis)
-    return search.run(None if start is None else start.with_scale(start.scale / spread**2))
+    return (spread if spread > 64 * np.finfo(float).eps * float(np.max(np.abs(y))) else 0.0), centre
 
 
 def _fit_of_a_constant(
-    x: FloatArray, y: FloatArray, nu: float, noise: float | FloatArray | None, constant_mean: bool
+    x: FloatArray, y: FloatArray, nu: float, noise: float | FloatArray | None, trend: Trend
 ) -> Fit:
     """Return a fit for values that tell nothing: too few, or all the same up to rounding."""
     size = max(float(np.max(np.abs(y), initial=0.0)), 1.0)
     noise_variance = 0.0 if noise is None else float(np.mean(noise))
-    scale = max((1e-6 * size) ** 2, noise_variance) if constant_mean else size**2
+    scale = size**2 if trend == "zero" else max((1e-6 * size) ** 2, noise_variance)
     kernel = Kernel(nu, math.sqrt(x.shape[1]), scale)
-    value = GaussianProcess.condition(kernel, x, y, noise_variance, constant_mean).log_likelihood() if len(y) else 0.0
+    value = GaussianProcess.condition(kernel, x, y, noise_variance, trend).log_likelihood() if len(y) else 0.0
     return Fit(kernel, noise_variance, value, converged=False)
 
 
-class _Search:
+class Search:
     """The search for one smoothness, on data scaled to unit spread.
 
-    The coordinates are the logarithms of the lengthscales, of the scale over lengthscale^{2ν}, and of the noise if it
-    is learned. The data fix that ratio much better than scale and lengthscale apart, so that the search need not
-    follow a long narrow ridge.
+    For each part of the kernel the coordinates are the logarithms of its lengthscales and of its scale over
+    lengthscale^{2ν}; last comes the noise, if it is learned. The data fix that ratio much better than scale and
+    lengthscale apart, so that the search need not follow a long narrow ridge.
     """
 
     def __init__(
@@ -167,74 +210,124 @@ class _Search:
         spread: float,
         nu: float,
         noise: float | FloatArray | None,
-        constant_mean: bool,
-        per_axis: bool,
+        trend: Trend,
+        structure: Structure,
+        prior: LengthscalePrior | None = None,
     ) -> None:
-        self.likelihood = Likelihood(x, y, constant_mean)
+        self.likelihood = Likelihood(x, y, trend)
         self.spread = spread
         self.nu = nu
-        self.n_lengths = x.shape[1] if per_axis else 1
+        self.structure = structure if x.shape[1] > 1 else "isotropic"
+        self.n_lengths = x.shape[1] if self.structure == "per-axis" else 1
+        self.n_groups = 2 if self.structure == "additive" else 1
         self.learns_noise = noise is None
         self.noise = 0.0 if noise is None else np.asarray(noise, dtype=float) / spread**2
-        self.diagonal = math.sqrt(x.shape[1])
+        self.diagonal = float(np.linalg.norm(np.ptp(x, axis=0))) if len(x) else 1.0
         self.ridge = 2.0 * min(nu, 2.5) / self.n_lengths
+        self.prior = prior
 
-    def run(self, start: Kernel | None) -> Fit:
-        starts = self._starts() if start is None else [self._parameters_of(start)]
+    def run(self, start: Covariance | None = None) -> Fit:
+        """Return the likeliest hyperparameters, in the units of the data as they were before scaling."""
+        starts = self._starts() if start is None else [self.parameters_of(start)]
         found = [
-            minimize(self._objective, point, jac=True, method="L-BFGS-B", bounds=self._bounds()) for point in starts
+            minimize(self.objective, point, jac=True, method="L-BFGS-B", bounds=self.bounds()) for point in starts
         ]
         best = min(found, key=lambda result: float(result.fun))
-        kernel, noise = self._unpack(best.x)
+        kernel, noise = self.unpack(best.x)
         # The likelihood of y is that of y / spread, over spread to the number of degrees of freedom.
-        degrees = len(self.likelihood.y) - int(self.likelihood.constant_mean)
+        degrees = len(self.likelihood.y) - n_terms(self.likelihood.trend, self.likelihood.x.shape[1])
         return Fit(
-            kernel=kernel.with_scale(kernel.scale * self.spread**2),
+            kernel=self.rescaled(kernel, self.spread**2),
             noise=float(np.mean(noise)) * self.spread**2,
             log_likelihood=-float(best.fun) - degrees * math.log(self.spread),
             converged=bool(best.success),
         )
 
-    def _bounds(self) -> list[tuple[float, float]]:
+    def bounds(self) -> list[tuple[float, float]]:
+        """Return the bounds of the coordinates."""
         shortest, longest = map(math.log, LENGTHSCALE_RANGE)
         smallest, largest = map(math.log, SCALE_RANGE)
         steepness = self.ridge * self.n_lengths
-        bounds = [(shortest, longest)] * self.n_lengths
-        bounds.append((smallest - steepness * longest, largest - steepness * shortest))
-        if self.learns_noise:
-            bounds.append((math.log(NOISE_RANGE[0]), math.log(NOISE_RANGE[1])))
-        return bounds
+        group = [(shortest, longest)] * self.n_lengths
+        group.append((smallest - steepness * longest, largest - steepness * shortest))
+        noise = [(math.log(NOISE_RANGE[0]), math.log(NOISE_RANGE[1]))] if self.learns_noise else []
+        return group * self.n_groups + noise
 
-    def _objective(self, parameters: FloatArray) -> tuple[float, FloatArray]:
-        kernel, noise = self._unpack(parameters)
+    def objective(self, parameters: FloatArray) -> tuple[float, FloatArray]:
+        """Return what is minimised, and its gradient: minus the log likelihood and the log prior."""
+        kernel, noise = self.unpack(parameters)
         value, gradient = self.likelihood.value_and_gradient(kernel, noise)
-        gradient[: self.n_lengths] += self.ridge * gradient[self.n_lengths]
+        gradient = self._tied(gradient)
+        width = self.n_lengths + 1
+        for group in range(self.n_groups):
+            lengths = slice(group * width, group * width + self.n_lengths)
+            gradient[lengths] += self.ridge * gradient[lengths.stop]
+            if self.prior is not None:
+                away = (parameters[lengths] - math.log(self.prior.median)) / self.prior.log_std
+                value -= 0.5 * float(away @ away)
+                gradient[lengths] -= away / self.prior.log_std
         return -value, -gradient[: len(parameters)]
 
-    def _unpack(self, parameters: FloatArray) -> tuple[Kernel, float | FloatArray]:
+    def _tied(self, gradient: FloatArray) -> FloatArray:
+        """Return the derivatives in shared hyperparameters: those of the axes' kernels are one and the same."""
+        if self.structure != "additive":
+            return gradient
+        pairs = gradient[:-1].reshape(-1, 2)
+        return np.array([*np.sum(pairs[:-1], axis=0), *pairs[-1], gradient[-1]])
+
+    def unpack(self, parameters: FloatArray) -> tuple[Covariance, float | FloatArray]:
+        """Return the kernel and the noise at these coordinates, in units of the scaled data."""
+        noise = math.exp(parameters[-1]) if self.learns_noise else self.noise
+        width = self.n_lengths + 1
+        groups = [self._kernel(parameters[group * width : (group + 1) * width]) for group in range(self.n_groups)]
+        if self.structure != "additive":
+            return groups[0], noise
+        one_axis, all_axes = groups
+        axes = range(self.likelihood.x.shape[1])
+        by_axis = [Kernel(self.nu, one_axis.lengthscale, one_axis.scale, (axis,)) for axis in axes]
+        return SumKernel((*by_axis, all_axes)), noise
+
+    def _kernel(self, parameters: FloatArray) -> Kernel:
         log_lengths = parameters[: self.n_lengths]
         log_scale = parameters[self.n_lengths] + self.ridge * np.sum(log_lengths)
         lengths = tuple(map(float, np.exp(log_lengths)))
-        kernel = Kernel(self.nu, lengths if self.n_lengths > 1 else lengths[0], math.exp(log_scale))
-        return kernel, math.exp(parameters[-1]) if self.learns_noise else self.noise
+        return Kernel(self.nu, lengths if self.n_lengths > 1 else lengths[0], math.exp(log_scale))
 
-    def _parameters_of(self, kernel: Kernel) -> FloatArray:
-        """Return the coordinates of a kernel whose scale is in the units of the scaled data."""
-        log_lengths = np.log(np.broadcast_to(np.asarray(kernel.lengthscale, dtype=float), self.n_lengths))
-        noise = [math.log(1e-2)] if self.learns_noise else []
-        return np.array([*log_lengths, math.log(kernel.scale) - self.ridge * np.sum(log_lengths), *noise])
+    def parameters_of(self, kernel: Covariance) -> FloatArray:
+        """Return the coordinates of a kernel whose scale is in the units of the unscaled data."""
+        groups = (kernel.parts[0], kernel.parts[-1]) if self.structure == "additive" else (kernel.parts[-1],)
+        values: list[float] = []
+        for part in groups:
+            log_lengths = np.log(np.broadcast_to(np.asarray(part.lengthscale, dtype=float), self.n_lengths))
+            log_scale = math.log(part.scale) - 2.0 * math.log(self.spread)
+            values += [*log_lengths, log_scale - self.ridge * float(np.sum(log_lengths))]
+        return np.array([*values, math.log(1e-2)] if self.learns_noise else values)
+
+    def rescaled(self, kernel: Covariance, factor: float) -> Covariance:
+        """Return a kernel with its prior variance multiplied."""
+        if isinstance(kernel, SumKernel):
+            return SumKernel(tuple(part.with_scale(part.scale * factor) for part in kernel.parts))
+        return kernel.with_scale(kernel.scale * factor)
 
     def _starts(self, keep: int = 2) -> list[FloatArray]:
         """Return the likeliest of a few lengthscales, each with the best scale for it."""
         trials = []
         for share in START_LENGTHSCALES:
-            kernel = Kernel(self.nu, share * self.diagonal, 1.0)
+            kernel = self._start_kernel(share * self.diagonal)
             noise = 1e-2 if self.learns_noise else self.noise
-            x, y = self.likelihood.x, self.likelihood.y
-            gp = GaussianProcess.condition(kernel, x, y, noise, self.likelihood.constant_mean)
+            x, y, trend = self.likelihood.x, self.likelihood.y, self.likelihood.trend
+            gp = GaussianProcess.condition(kernel, x, y, noise, trend)
             # With the noise as a share of the scale, the best scale is known; the search then frees the two.
-            scale = float(np.clip((y - gp.mean_value) @ gp.weights / len(y), 1e-4, 1e4))
-            point = self._parameters_of(kernel.with_scale(scale))
-            trials.append((self._objective(point)[0], point))
+            scale = float(np.clip(y @ gp.weights / len(y), 1e-4, 1e4))
+            point = self.parameters_of(self.rescaled(kernel, scale * self.spread**2))
+            trials.append((self.objective(point)[0], point))
         trials.sort(key=lambda trial: trial[0])
         return [point for _, point in trials[:keep]]
+
+    def _start_kernel(self, lengthscale: float) -> Covariance:
+        if self.structure != "additive":
+            return Kernel(self.nu, lengthscale, 1.0)
+        dim = self.likelihood.x.shape[1]
+        share = (1.0 - START_SHARE_OF_ALL_AXES) / dim
+        by_axis = [Kernel(self.nu, lengthscale / math.sqrt(dim), share, (axis,)) for axis in range(dim)]
+        return SumKernel((*by_axis, Kernel(self.nu, lengthscale, START_SHARE_OF_ALL_AXES)))

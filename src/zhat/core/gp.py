@@ -5,8 +5,8 @@ With kernel matrix K, noise variance ξ and observations y these are the paper's
     μ(x)  = k(x)ᵀ (K + ξI)⁻¹ y
     σ²(x) = k(x, x) − k(x)ᵀ (K + ξI)⁻¹ k(x),
 
-and, as an option, the same with an unknown constant mean under a flat prior (generalised least squares): then
-adding a constant to y adds it to μ and changes nothing else.
+and, as an option, the same with a prior mean whose coefficients are unknown under a flat prior (generalised least
+squares): with a constant, adding one to y adds it to μ and changes nothing else.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.spatial.distance import cdist
 
 from zhat.core.arrays import FloatArray, blocks
-from zhat.core.kernels import Kernel, correlation, correlation_and_slope
+from zhat.core.kernels import Covariance, correlation_and_slope
+from zhat.core.trend import Trend, basis, gradient
 
 #: Jitters that are tried in turn, as shares of the prior variance.
 JITTER_LADDER = (0.0, *(10.0**-k for k in range(14, 3, -1)))
@@ -38,65 +39,71 @@ class GaussianProcess:
         Where and what was observed, shapes ``(t, d)`` and ``(t,)``.
     noise
         The noise variance ξ of each observation, shape ``(t,)``.
-    constant_mean
-        Whether the prior mean is an unknown constant instead of zero.
+    trend
+        The prior mean.
     factor
         Lower Cholesky factor of ``K + diag(noise) + jitter·I``.
     jitter
         What had to be added to the diagonal beyond the noise to factorise it; 0 where nothing had to.
-    mean_value
-        The estimate of the constant mean (0 without one).
+    centre
+        A constant that is taken off y before anything else, for the sake of rounding (0 without a trend).
+    coefficients
+        Those of the trend, for ``y − centre``.
     weights
-        ``(K + ξI)⁻¹ (y − mean_value)``.
+        ``(K + ξI)⁻¹ (y − trend)``.
     """
 
-    kernel: Kernel
+    kernel: Covariance
     x: FloatArray
     y: FloatArray
     noise: FloatArray
-    constant_mean: bool
+    trend: Trend
     factor: FloatArray
     jitter: float
-    mean_value: float
+    centre: float
+    coefficients: FloatArray
     weights: FloatArray
-    _solved_ones: FloatArray  # L⁻¹ 1: what an unknown constant mean needs
+    _directions: FloatArray  # Q of the QR decomposition of L⁻¹ H, where H holds the trend's terms at x
+    _triangle: FloatArray  # its R
 
     @classmethod
     def condition(
         cls,
-        kernel: Kernel,
+        kernel: Covariance,
         x: FloatArray,
         y: FloatArray,
         noise: float | FloatArray = 0.0,
-        constant_mean: bool = False,
+        trend: Trend = "zero",
     ) -> GaussianProcess:
         """Return the posterior given values ``y`` at the rows of ``x`` with noise variance ``noise`` (0 allowed)."""
         noise_vector = np.broadcast_to(np.asarray(noise, dtype=float), y.shape).copy()
         covariance = kernel.matrix(x, x)
         factor, jitter = jittered_cholesky(covariance, noise_vector, kernel.scale)
-        return cls.from_factor(kernel, x, y, noise_vector, constant_mean, factor, jitter)
+        return cls.from_factor(kernel, x, y, noise_vector, trend, factor, jitter)
 
     @classmethod
     def from_factor(
         cls,
-        kernel: Kernel,
+        kernel: Covariance,
         x: FloatArray,
         y: FloatArray,
         noise: FloatArray,
-        constant_mean: bool,
+        trend: Trend,
         factor: FloatArray,
         jitter: float,
     ) -> GaussianProcess:
         """Return the posterior for a covariance that is factorised already; see the attributes."""
-        solved_ones = _solve_lower(factor, np.ones_like(y))
-        mean_value = 0.0
-        if constant_mean:
-            # Centred first: energies may sit at 10⁶ and vary by 10⁻³.
-            centre = float(np.mean(y))
-            solved = _solve_lower(factor, y - centre)
-            mean_value = centre + float(solved_ones @ solved / (solved_ones @ solved_ones))
-        weights = _solve_upper(factor, _solve_lower(factor, y - mean_value))
-        return cls(kernel, x, y, noise, constant_mean, factor, jitter, mean_value, weights, solved_ones)
+        terms = basis(trend, x)
+        directions, triangle = np.linalg.qr(_solve_lower(factor, terms))
+        # Centred first: energies may sit at 10⁶ and vary by 10⁻³.
+        centre = float(np.mean(y)) if trend != "zero" and len(y) else 0.0
+        solved = _solve_lower(factor, y - centre)
+        along = directions.T @ solved
+        coefficients = np.asarray(solve_triangular(triangle, along)) if terms.shape[1] else np.empty(0)
+        weights = _solve_upper(factor, solved - directions @ along)
+        return cls(
+            kernel, x, y, noise, trend, factor, jitter, centre, coefficients, weights, directions, triangle
+        )  # fmt: skip
 
     def append(self, x: FloatArray, y: float, noise: float = 0.0) -> GaussianProcess:
         """Return the posterior given one more observation, in O(t²).
@@ -111,111 +118,119 @@ class GaussianProcess:
         diagonal = self.kernel.scale + noise + self.jitter
         pivot = diagonal - float(row @ row)
         if pivot <= _smallest_pivot(t + 1, diagonal):
-            return GaussianProcess.condition(self.kernel, new_x, new_y, new_noise, self.constant_mean)
+            return GaussianProcess.condition(self.kernel, new_x, new_y, new_noise, self.trend)
         factor = np.zeros((t + 1, t + 1), order="F")
         factor[:t, :t] = self.factor
         factor[t, :t] = row
         factor[t, t] = np.sqrt(pivot)
-        return self.from_factor(self.kernel, new_x, new_y, new_noise, self.constant_mean, factor, self.jitter)
+        return self.from_factor(self.kernel, new_x, new_y, new_noise, self.trend, factor, self.jitter)
 
     def mean(self, x: FloatArray) -> FloatArray:
         """Return μ at the rows of ``x``, shape ``(n,)``."""
-        result = np.empty(len(x))
-        for rows, q in self._distance_blocks(x):
-            correlation(self.kernel.nu, q)
-            np.matmul(q, self.weights, out=result[rows])
-        result *= self.kernel.scale
-        result += self.mean_value
+        result = self._trend_at(x)
+        for rows, values in self._kernel_blocks(x):
+            result[rows] += values @ self.weights
         return result
 
     def mean_and_gradient(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return μ and ∇μ at the rows of ``x``, shapes ``(n,)`` and ``(n, d)``."""
-        value = np.empty(len(x))
-        gradient = np.empty(x.shape)
-        stretched_x, stretched_c = self.kernel.stretch(x), self.kernel.stretch(self.x)
-        # Σ w_i slope_i (x − c_i) splits into x Σ w_i slope_i − Σ slope_i (w_i c_i): one matrix product.
-        columns = np.column_stack([self.weights, self.weights[:, None] * stretched_c])
-        buffer: FloatArray | None = None
-        for rows, q in self._distance_blocks(x):
-            buffer = np.empty_like(q) if buffer is None else buffer
-            slope = buffer[: len(q)]
-            correlation_and_slope(self.kernel.nu, q, slope)
-            np.matmul(q, self.weights, out=value[rows])
-            sums = slope @ columns
-            gradient[rows] = sums[:, 1:] - stretched_x[rows] * sums[:, :1]
-        gradient *= self.kernel.scale * self.kernel.inverse_lengths
-        return value * self.kernel.scale + self.mean_value, gradient
+        value = self._trend_at(x)
+        slopes = gradient(self.trend, self.coefficients, x)
+        for part in self.kernel.parts:
+            stretched_x, stretched_c = part.stretch(x), part.stretch(self.x)
+            # Σ w_i slope_i (x − c_i) splits into x Σ w_i slope_i − Σ slope_i (w_i c_i): one matrix product.
+            columns = np.column_stack([self.weights, self.weights[:, None] * stretched_c])
+            columns *= part.scale
+            part_slopes = np.empty(stretched_x.shape)
+            for rows in blocks(len(x), len(self.y)):
+                q = cdist(stretched_x[rows], stretched_c, "sqeuclidean")
+                slope = np.empty_like(q)
+                correlation_and_slope(part.nu, q, slope)
+                value[rows] += q @ columns[:, 0]
+                sums = slope @ columns
+                part_slopes[rows] = sums[:, 1:] - stretched_x[rows] * sums[:, :1]
+            part_slopes *= part.inverse_lengths
+            slopes[:, slice(None) if part.axes is None else part.axes] += part_slopes
+        return value, slopes
 
     def variance(self, x: FloatArray) -> FloatArray:
         """Return σ² at the rows of ``x``, shape ``(n,)``; never below 0."""
         result = np.empty(len(x))
-        for rows, solved in self._solved_blocks(x):
+        for rows in blocks(len(x), len(self.y)):
+            solved, free = self.half_covariance(x[rows])
             result[rows] = self.kernel.scale - np.einsum("ij,ij->j", solved, solved)
-            if self.constant_mean:
-                result[rows] += (1.0 - self._solved_ones @ solved) ** 2 / self._ones_precision
+            result[rows] += np.einsum("ij,ij->j", free, free)
         return np.maximum(result, 0.0, out=result)
 
     def covariance(self, x: FloatArray, other: FloatArray | None = None) -> FloatArray:
         """Return the posterior covariance between the rows of ``x`` and of ``other`` (``x`` itself by default)."""
         other = x if other is None else other
-        left = _solve_lower(self.factor, self.kernel.matrix(self.x, x))
-        right = left if other is x else _solve_lower(self.factor, self.kernel.matrix(self.x, other))
-        result = self.kernel.matrix(x, other) - left.T @ right
-        if self.constant_mean:
-            result += np.outer(1.0 - self._solved_ones @ left, (1.0 - self._solved_ones @ right) / self._ones_precision)
-        return result
+        left, free_left = self.half_covariance(x)
+        right, free_right = (left, free_left) if other is x else self.half_covariance(other)
+        return np.asarray(self.kernel.matrix(x, other) - left.T @ right + free_left.T @ free_right)
+
+    def half_covariance(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return A and B, one column for each row of ``x``, with posterior covariance k − AᵀA + BᵀB.
+
+        A is what the data explain, B what the trend's unknown coefficients add.
+        """
+        solved = _solve_lower(self.factor, self.kernel.matrix(self.x, x))
+        if self.trend == "zero":
+            return solved, np.empty((0, len(x)))
+        unexplained = basis(self.trend, x).T - self._triangle.T @ (self._directions.T @ solved)
+        return solved, np.asarray(solve_triangular(self._triangle, unexplained, trans=1, check_finite=False))
 
     def log_likelihood(self) -> float:
         """Return the log marginal likelihood of y.
 
-        With a constant mean, that mean is integrated out under a flat prior (the restricted likelihood).
+        The trend's coefficients, if any, are integrated out under a flat prior (the restricted likelihood).
         """
-        t = len(self.y)
-        fit = -0.5 * float((self.y - self.mean_value) @ self.weights)
-        volume = -float(np.sum(np.log(np.diag(self.factor))))
-        if not self.constant_mean:
-            return fit + volume - 0.5 * t * float(np.log(2 * np.pi))
-        return fit + volume - 0.5 * float(np.log(self._ones_precision)) - 0.5 * (t - 1) * float(np.log(2 * np.pi))
+        degrees = len(self.y) - len(self.coefficients)
+        return (
+            self._log_density_exponent()
+            - float(np.sum(np.log(np.abs(np.diag(self._triangle)))))
+            - 0.5 * degrees * float(np.log(2 * np.pi))
+        )
+
+    def profile_log_likelihood(self) -> float:
+        """Return the log likelihood of y with the trend's coefficients at their estimates: for comparing trends."""
+        return self._log_density_exponent() - 0.5 * len(self.y) * float(np.log(2 * np.pi))
 
     def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
         """Return what each observation misses its prediction from all the others by, and that prediction's variance.
 
-        The variance includes the observation's own noise. With a constant mean it is estimated anew each time.
+        The variance includes the observation's own noise. The trend is estimated anew each time.
         """
         half = half_inverse(self.factor.copy(order="F"))
-        precision = half + half.T
-        if self.constant_mean:
-            precision -= self.mean_precision()
-        diagonal = np.diag(precision)
+        diagonal = 2.0 * np.diag(half)
+        if self.trend != "zero":
+            taken = _solve_upper(self.factor, self._directions)
+            diagonal = diagonal - np.einsum("ij,ij->i", taken, taken)
         return self.weights / diagonal, 1.0 / diagonal
 
-    def mean_precision(self) -> FloatArray:
-        """Return the part of ``(K + ξI)⁻¹`` that an unknown constant mean takes away, shape ``(t, t)``."""
-        ones = _solve_upper(self.factor, self._solved_ones)
-        return np.multiply.outer(ones, ones / self._ones_precision)
+    def trend_precision(self) -> FloatArray:
+        """Return the part of ``(K + ξI)⁻¹`` that the trend's unknown coefficients take away, shape ``(t, t)``."""
+        taken = _solve_upper(self.factor, self._directions)
+        return np.asarray(taken @ taken.T)
 
-    @property
-    def _ones_precision(self) -> float:
-        return float(self._solved_ones @ self._solved_ones)
+    def _log_density_exponent(self) -> float:
+        residual = self.y - self._trend_at(self.x)
+        return -0.5 * float(residual @ self.weights) - float(np.sum(np.log(np.diag(self.factor))))
 
-    def _distance_blocks(self, x: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
-        """Yield blocks of rows and their squared scaled distances to the data, in one buffer used again and again."""
-        stretched_x, stretched_c = self.kernel.stretch(x), self.kernel.stretch(self.x)
+    def _trend_at(self, x: FloatArray) -> FloatArray:
+        if self.trend == "zero":
+            return np.zeros(len(x))
+        return np.asarray(self.centre + basis(self.trend, x) @ self.coefficients)
+
+    def _kernel_blocks(self, x: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
+        """Yield blocks of rows and their kernel with the data, in one buffer used again and again."""
         buffer: FloatArray | None = None
         for rows in blocks(len(x), len(self.y)):
             n = rows.stop - rows.start
             if buffer is None:
                 buffer = np.empty((n, len(self.y)))
-            q = buffer[:n]
-            cdist(stretched_x[rows], stretched_c, "sqeuclidean", out=q)
-            yield rows, q
-
-    def _solved_blocks(self, x: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
-        """Yield blocks of rows and ``L⁻¹ k(x)`` for them, shape ``(t, rows)``."""
-        for rows, q in self._distance_blocks(x):
-            correlation(self.kernel.nu, q)
-            q *= self.kernel.scale
-            yield rows, _solve_lower(self.factor, q.T)
+            self.kernel.fill(x[rows], self.x, buffer[:n])
+            yield rows, buffer[:n]
 
 
 def jittered_cholesky(

@@ -42,11 +42,14 @@ class Kernel:
         One positive number, or one for each axis.
     scale
         The prior variance, which the paper calls the scale parameter multiplying k.
+    axes
+        The coordinates it looks at; None for all of them.
     """
 
     nu: float = 1.5
     lengthscale: float | tuple[float, ...] = 0.2
     scale: float = 1.0
+    axes: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         """Refuse parameters that make no kernel."""
@@ -67,15 +70,29 @@ class Kernel:
         stretch = 1.0 if self.nu == math.inf else math.sqrt(2.0 * self.nu)
         return np.atleast_1d(stretch / np.asarray(self.lengthscale, dtype=float))
 
+    @property
+    def parts(self) -> tuple[Kernel, ...]:
+        """Itself: a sum of one."""
+        return (self,)
+
     def stretch(self, x: FloatArray) -> FloatArray:
         """Return ``x`` in the coordinates in which ``q`` is the plain squared distance."""
-        return np.ascontiguousarray(x * self.inverse_lengths)
+        return np.ascontiguousarray(self.seen(x) * self.inverse_lengths)
+
+    def seen(self, x: FloatArray) -> FloatArray:
+        """Return the columns of ``x`` that the kernel looks at."""
+        return x if self.axes is None else x[:, self.axes]
+
+    def fill(self, x: FloatArray, c: FloatArray, out: FloatArray) -> None:
+        """Fill ``out`` with the kernel between all rows of ``x`` and of ``c``."""
+        cdist(self.stretch(x), self.stretch(c), "sqeuclidean", out=out)
+        correlation(self.nu, out)
+        out *= self.scale
 
     def matrix(self, x: FloatArray, c: FloatArray) -> FloatArray:
         """Return the kernel between all rows of ``x`` and of ``c``, shape ``(n, m)``."""
-        values: FloatArray = cdist(self.stretch(x), self.stretch(c), "sqeuclidean")
-        correlation(self.nu, values)
-        values *= self.scale
+        values = np.empty((len(x), len(c)))
+        self.fill(x, c, values)
         return values
 
     def gradient(self, x: FloatArray, c: FloatArray) -> FloatArray:
@@ -86,6 +103,43 @@ class Kernel:
         correlation_and_slope(self.nu, q, slope)
         slope *= -self.scale
         return np.asarray(slope[:, None] * difference * self.inverse_lengths)
+
+
+@dataclass(frozen=True)
+class SumKernel:
+    """A sum of kernels, as of one for each axis: functions that are sums of functions of a few coordinates.
+
+    Attributes
+    ----------
+    parts
+        What is summed.
+    """
+
+    parts: tuple[Kernel, ...]
+
+    @property
+    def scale(self) -> float:
+        """The prior variance."""
+        return sum(part.scale for part in self.parts)
+
+    def fill(self, x: FloatArray, c: FloatArray, out: FloatArray) -> None:
+        """Fill ``out`` with the kernel between all rows of ``x`` and of ``c``."""
+        first, *others = self.parts
+        first.fill(x, c, out)
+        values = np.empty_like(out)
+        for part in others:
+            part.fill(x, c, values)
+            out += values
+
+    def matrix(self, x: FloatArray, c: FloatArray) -> FloatArray:
+        """Return the kernel between all rows of ``x`` and of ``c``, shape ``(n, m)``."""
+        values = np.empty((len(x), len(c)))
+        self.fill(x, c, values)
+        return values
+
+
+#: What a Gaussian process can have as its prior covariance.
+Covariance = Kernel | SumKernel
 
 
 def correlation(nu: float, q: FloatArray) -> None:

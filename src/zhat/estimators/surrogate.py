@@ -11,11 +11,12 @@ import numpy as np
 
 from zhat.core.arrays import FloatArray
 from zhat.core.design import maximum_variance_design
-from zhat.core.fit import fit
+from zhat.core.fit import Structure, fit
 from zhat.core.gp import GaussianProcess
-from zhat.core.kernels import Kernel
+from zhat.core.kernels import Covariance, Kernel
 from zhat.core.quadrature import LogIntegral, trapezoid
 from zhat.core.target import Target, target
+from zhat.core.trend import Trend
 from zhat.errors import InvalidArgument
 from zhat.estimators.base import Task, finite_energies
 from zhat.evaluations import Evaluations
@@ -77,13 +78,15 @@ class SurrogateSettings:
     def fit(self, task: Task, x: FloatArray, y: FloatArray) -> tuple[GaussianProcess, float]:
         """Return the process given finite values ``y`` at ``x``, and the noise variance it was given or learned."""
         noise = None if task.noise_std is None else task.noise_std**2
+        trend: Trend = "constant" if self.constant_mean else "zero"
         if self.lengthscale is not None and noise is not None:
             nu = self.nu[0] if isinstance(self.nu, tuple) else self.nu
-            kernel = Kernel(nu, self.lengthscale, self.scale)
+            kernel: Covariance = Kernel(nu, self.lengthscale, self.scale)
         else:
-            found = fit(x, y, nu=self.nu, noise=noise, constant_mean=self.constant_mean, per_axis=self.per_axis)
+            structure: Structure = "per-axis" if self.per_axis else "isotropic"
+            found = fit(x, y, nu=self.nu, noise=noise, trend=trend, structure=structure)
             kernel, noise = found.kernel, found.noise
-        return GaussianProcess.condition(kernel, x, y, noise, self.constant_mean), noise
+        return GaussianProcess.condition(kernel, x, y, noise, trend), noise
 
 
 @dataclass(frozen=True, eq=False)

@@ -198,7 +198,7 @@ def _misfit_inflation(task: Task, process: GaussianProcess) -> float:
 
 
 def _surrogate_diagnostics(found: Surrogate) -> dict[str, float | str]:
-    kernel = found.process.kernel
+    (kernel,) = found.process.kernel.parts
     lengths = np.atleast_1d(np.asarray(kernel.lengthscale, dtype=float))
     diagnostics: dict[str, float | str] = {"nu": kernel.nu, "scale": kernel.scale}
     if len(lengths) == 1:

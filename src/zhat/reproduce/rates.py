@@ -299,8 +299,10 @@ def quadrature_grid(design: FloatArray, dim: int) -> SharedGrid:
 def _batches(setting: Setting, x: FloatArray, y: Sequence[FloatArray], grid: SharedGrid) -> list[_Batch]:
     """Return the surrogates of all trials on the points ``x``, which are the first of those that y was observed at."""
     first = GaussianProcess.condition(setting.kernel, x, y[0][: len(x)], setting.noise_std**2)
-    shared = (first.noise, False, first.factor, first.jitter)
-    processes = [GaussianProcess.from_factor(first.kernel, x, values[: len(x)], *shared) for values in y]
+    processes = [
+        GaussianProcess.from_factor(first.kernel, x, values[: len(x)], first.noise, "zero", first.factor, first.jitter)
+        for values in y
+    ]
     weights = np.column_stack([process.weights for process in processes])
     means = np.empty((len(grid.points), len(processes)))
     for rows in blocks(len(means), len(x)):
