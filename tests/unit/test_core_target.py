@@ -274,3 +274,11 @@ def test_the_mean_energy_of_the_grid_is_that_of_the_density(dim):
     # 1 − x is exponential with rate b, up to e^{-40}.
     assert mean == pytest.approx(-dim * (b - 1.0), rel=1e-6)
     assert sd == pytest.approx(math.sqrt(dim), rel=1e-5)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3, 4])
+def test_the_integral_does_not_depend_on_draws_made_before(dim):
+    found = target(gaussian([0.4] * dim, 0.05), 1.0, dim, np.random.default_rng(0))
+    before = found.log_integral
+    found.draw(200, np.random.default_rng(1))
+    assert found.log_integral == before

@@ -226,11 +226,13 @@ class Search:
         self.ridge = 2.0 * min(nu, 2.5) / self.n_lengths
         self.prior = prior
 
-    def run(self, start: Covariance | None = None) -> Fit:
+    def run(self, start: Covariance | None = None, quick: bool = False) -> Fit:
         """Return the likeliest hyperparameters, in the units of the data as they were before scaling."""
+        options = {"ftol": 1e-5, "maxiter": 25} if quick else {}
         starts = self._starts() if start is None else [self.parameters_of(start)]
         found = [
-            minimize(self.objective, point, jac=True, method="L-BFGS-B", bounds=self.bounds()) for point in starts
+            minimize(self.objective, point, jac=True, method="L-BFGS-B", bounds=self.bounds(), options=options)
+            for point in starts
         ]
         best = min(found, key=lambda result: float(result.fun))
         kernel, noise = self.unpack(best.x)
@@ -263,10 +265,16 @@ class Search:
             lengths = slice(group * width, group * width + self.n_lengths)
             gradient[lengths] += self.ridge * gradient[lengths.stop]
             if self.prior is not None:
-                away = (parameters[lengths] - math.log(self.prior.median)) / self.prior.log_std
-                value -= 0.5 * float(away @ away)
-                gradient[lengths] -= away / self.prior.log_std
-        return -value, -gradient[: len(parameters)]
+                gradient[lengths] -= (parameters[lengths] - math.log(self.prior.median)) / self.prior.log_std**2
+        return -value - self.log_prior(parameters), -gradient[: len(parameters)]
+
+    def log_prior(self, parameters: FloatArray) -> float:
+        """Return the logarithm of the lengthscales' prior density over its largest value."""
+        if self.prior is None:
+            return 0.0
+        groups = parameters[: self.n_groups * (self.n_lengths + 1)].reshape(self.n_groups, -1)
+        away = (groups[:, :-1] - math.log(self.prior.median)) / self.prior.log_std
+        return -0.5 * float(np.sum(away**2))
 
     def _tied(self, gradient: FloatArray) -> FloatArray:
         """Return the derivatives in shared hyperparameters: those of the axes' kernels are one and the same."""

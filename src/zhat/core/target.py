@@ -7,6 +7,8 @@ run, or those particles themselves when the importance weights cannot be believe
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -20,20 +22,42 @@ from zhat.core.smc import importance_draws, sequential_monte_carlo
 
 #: The highest dimension of the adaptive grid.
 GRID_DIM = 3
-#: Relative accuracy asked of the grid, and the points it may use for that, by dimension.
-TOLERANCE = 1e-6
-MAX_POINTS = {1: 200_000, 2: 200_000, 3: 400_000}
-#: Points in a pool above that, and the scrambled Sobol sets they come in.
-POOL_POINTS = 65_536
-N_SCRAMBLES = 16
 #: Below this effective share of uniform points, e^{-λg} is too narrow for them.
 NARROW = 0.1
-#: Particles of the sequential Monte Carlo run.
-N_PARTICLES = 2048
 #: Importance weights with a smaller effective share than this are not believed.
 SMALLEST_ESS_SHARE = 0.02
 #: Draws from a pool need this many effective points each.
 POINTS_A_DRAW = 4.0
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much work goes into a target.
+
+    Attributes
+    ----------
+    tolerance
+        Relative accuracy asked of the grid.
+    grid_points
+        How many points it may use for that, by dimension.
+    pool_points
+        Points in a pool, above 3-d.
+    scrambles
+        The scrambled Sobol sets they come in.
+    particles
+        Particles of the sequential Monte Carlo run.
+    """
+
+    tolerance: float = 1e-6
+    grid_points: Mapping[int, int] = field(default_factory=lambda: {1: 200_000, 2: 200_000, 3: 400_000})
+    pool_points: int = 65_536
+    scrambles: int = 16
+    particles: int = 2048
+
+
+#: For a number that is reported, and for deciding where to look next.
+THOROUGH = Effort()
+QUICK = Effort(1e-2, {1: 4_000, 2: 20_000, 3: 30_000}, 16_384, 4, 512)
 
 
 class Target(Protocol):
@@ -47,25 +71,39 @@ class Target(Protocol):
         """Return ``n`` independent draws from e^{-λg}/Z."""
 
 
-def target(surface: Surface, inverse_temperature: float, dim: int, generator: np.random.Generator) -> Target:
+def target(
+    surface: Surface,
+    inverse_temperature: float,
+    dim: int,
+    generator: np.random.Generator,
+    effort: Effort = THOROUGH,
+) -> Target:
     """Return the distribution e^{-λg}/Z, represented by the method that fits its dimension and shape."""
     if dim <= GRID_DIM:
-        return GridTarget(surface, inverse_temperature, dim)
+        return GridTarget(surface, inverse_temperature, dim, effort)
     log_values, points = [], []
-    for _ in range(N_SCRAMBLES):
-        points.append(sobol(POOL_POINTS // N_SCRAMBLES, dim, generator))
+    for _ in range(effort.scrambles):
+        points.append(sobol(effort.pool_points // effort.scrambles, dim, generator))
         log_values.append(-inverse_temperature * surface(points[-1]))
         if effective_sample_size(log_values[0]) < NARROW * len(log_values[0]):
-            return narrow_target(surface, inverse_temperature, dim, generator)
+            return narrow_target(surface, inverse_temperature, dim, generator, effort)
     integral = mean_over_scrambles(np.array(log_values))
     flat = np.concatenate(log_values)
     return PoolTarget(np.vstack(points), -flat / inverse_temperature, flat, integral)
 
 
-def narrow_target(surface: Surface, inverse_temperature: float, dim: int, generator: np.random.Generator) -> Target:
+def narrow_target(
+    surface: Surface,
+    inverse_temperature: float,
+    dim: int,
+    generator: np.random.Generator,
+    effort: Effort = THOROUGH,
+) -> Target:
     """Return e^{-λg}/Z as a pool that sequential Monte Carlo has found its way to."""
-    population = sequential_monte_carlo(surface, inverse_temperature, dim, N_PARTICLES, generator)
-    points, energies, log_weights = importance_draws(surface, inverse_temperature, population, POOL_POINTS, generator)
+    population = sequential_monte_carlo(surface, inverse_temperature, dim, effort.particles, generator)
+    points, energies, log_weights = importance_draws(
+        surface, inverse_temperature, population, effort.pool_points, generator
+    )
     n_points = population.n_points + len(points)
     error = relative_standard_error(log_weights)
     if effective_sample_size(log_weights) > SMALLEST_ESS_SHARE * len(points) and error < population.relative_error:
@@ -78,15 +116,19 @@ def narrow_target(surface: Surface, inverse_temperature: float, dim: int, genera
 class GridTarget:
     """e^{-λg}/Z in up to three dimensions, on an adaptive grid."""
 
-    def __init__(self, surface: Surface, inverse_temperature: float, dim: int) -> None:
+    def __init__(self, surface: Surface, inverse_temperature: float, dim: int, effort: Effort = THOROUGH) -> None:
         self._surface = surface
         self._grid = AdaptiveGrid(surface, inverse_temperature, dim)
-        self._grid.refine_for_integral(TOLERANCE, MAX_POINTS[dim])
+        self._grid.refine_for_integral(effort.tolerance, effort.grid_points[dim])
+        # Kept, because the grid is split further for draws: the integral must not depend on what came before.
+        self._log_integral = LogIntegral(
+            self._grid.log_integral, self._grid.relative_error, self._grid.n_points, "cells"
+        )
 
     @property
     def log_integral(self) -> LogIntegral:
         """The logarithm of ∫ e^{-λg}, with its error."""
-        return LogIntegral(self._grid.log_integral, self._grid.relative_error, self._grid.n_points, "cells")
+        return self._log_integral
 
     def draw(self, n: int, generator: np.random.Generator) -> Draws:
         """Return ``n`` independent draws, by rejection."""

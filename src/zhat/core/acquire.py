@@ -1,0 +1,138 @@
+"""Where to look next: batches that shrink the uncertainty of log Z, and that look where a mode may hide.
+
+Two wishes share a batch. The first is quadrature's: the point that takes most off the variance of ∫ e^{-h}, to first
+order in the surrogate's uncertainty. The second is optimisation's: a place that the surrogate thinks too high to
+matter, but not by many standard deviations. Each choice is conditioned on those before it, whose values do not matter
+for that. While the surrogate is so uncertain that first order means nothing, the first wish is replaced by the point
+of largest optimistic uncertainty, log sinh(z·sd) − h, which is the sd of the integrand where the sd is small and a
+lower confidence bound of h where it is large.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from zhat.core.arrays import FloatArray, blocks
+from zhat.core.models import Model
+
+#: One in so many points explores, if there is anything to explore.
+EXPLORE_EVERY = 3
+#: One in so many explores even if the surrogate sees no need to.
+EXPLORE_ANYWAY_EVERY = 12
+#: A place may hide a mode if so many standard deviations take its height to the one below.
+DOUBTFUL_SDS = 5.0
+MODE_HEIGHT = 3.0
+#: First order means something while the surrogate's typical sd, where the integrand is, is below this.
+LARGEST_FIRST_ORDER_SD = 1.0
+#: Optimism where it is not.
+OPTIMISTIC_SDS = 1.5
+#: Variances below this share of the prior one are rounding.
+ROUNDING = 1e-14
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """Where the integrand is: points and their weights, which sum to 1."""
+
+    points: FloatArray
+    weights: FloatArray
+
+
+class _Conditioned:
+    """Posterior variances at fixed points, and their covariance with an integral, as more points are observed."""
+
+    def __init__(self, model: Model, points: FloatArray, region: Region, noise: float) -> None:
+        process = model.process
+        self._kernel = process.kernel
+        self._z = model.coordinates(points)
+        self._noise = noise
+        self._explained, self._free = process.half_covariance(self._z)
+        self.floor = ROUNDING * self._kernel.scale
+        self.variance = np.maximum(
+            self._kernel.scale - np.sum(self._explained**2, axis=0) + np.sum(self._free**2, axis=0), 0.0
+        )
+        region_z = model.coordinates(region.points)
+        region_explained, region_free = process.half_covariance(region_z)
+        region_variance = self._kernel.scale - np.sum(region_explained**2, axis=0) + np.sum(region_free**2, axis=0)
+        self.typical_sd = math.sqrt(max(float(region.weights @ region_variance), 0.0))
+        self._region_explained = region_explained @ region.weights
+        self._region_free = region_free @ region.weights
+        self.with_integral = self._mean_kernel(region_z, region.weights)
+        self.with_integral -= self._region_explained @ self._explained
+        self.with_integral += self._region_free @ self._free
+        self._steps = np.empty((0, len(points)))
+
+    def _mean_kernel(self, region_z: FloatArray, weights: FloatArray) -> FloatArray:
+        result = np.empty(len(self._z))
+        for rows in blocks(len(self._z), len(region_z)):
+            result[rows] = self._kernel.matrix(self._z[rows], region_z) @ weights
+        return result
+
+    def observe(self, chosen: int) -> None:
+        """Condition on an observation at one of the points."""
+        column = self._kernel.matrix(self._z, self._z[chosen : chosen + 1])[:, 0]
+        column -= self._explained.T @ self._explained[:, chosen]
+        column += self._free.T @ self._free[:, chosen]
+        column -= self._steps.T @ self._steps[:, chosen]
+        spread = math.sqrt(max(float(self.variance[chosen]), self.floor) + self._noise)
+        step = column / spread
+        # The covariance with the integral is a linear functional of the covariance: it takes the same step.
+        self.with_integral -= step * (self.with_integral[chosen] / spread)
+        self._steps = np.vstack([self._steps, step])
+        self.variance = np.maximum(self.variance - step**2, 0.0)
+
+    def reduction(self) -> FloatArray:
+        """Return by how much an observation at each point shrinks the variance of the integral."""
+        return np.asarray(self.with_integral**2 / (np.maximum(self.variance, self.floor) + self._noise))
+
+
+def choose_batch(
+    model: Model, candidates: FloatArray, region: Region, n: int, noise: float, pending: FloatArray
+) -> FloatArray:
+    """Return ``n`` of the candidates to observe next, shape ``(n, d)``.
+
+    Parameters
+    ----------
+    model
+        The surrogate.
+    candidates
+        Points to choose from, at least ``n``.
+    region
+        Where the integrand is; for a model of the integrand itself, the cube.
+    n
+        How many.
+    noise
+        Noise variance of an observation, in the units of what is modelled.
+    pending
+        Points that are being observed already.
+    """
+    points = np.vstack([candidates, pending])
+    state = _Conditioned(model, points, region, noise)
+    for index in range(len(candidates), len(points)):
+        state.observe(index)
+    height = model.height(points)
+    first_order = model.spec.space == "integrand" or state.typical_sd < LARGEST_FIRST_ORDER_SD
+    available = np.arange(len(points)) < len(candidates)
+    chosen: list[int] = []
+    for number in range(1, n + 1):
+        sd = np.sqrt(np.maximum(state.variance, state.floor))
+        wish = state.reduction() if first_order else log_sinh(OPTIMISTIC_SDS * sd) - height
+        if number % EXPLORE_EVERY == 0:
+            hidden = (height - DOUBTFUL_SDS * sd < MODE_HEIGHT) & (height > MODE_HEIGHT) & available
+            if model.spec.space == "height" and np.any(hidden):
+                wish = np.where(hidden, sd, -np.inf)
+            elif number % EXPLORE_ANYWAY_EVERY == 0:
+                wish = sd
+        best = int(np.argmax(np.where(available, wish, -np.inf)))
+        available[best] = False
+        chosen.append(best)
+        state.observe(best)
+    return points[chosen]
+
+
+def log_sinh(u: FloatArray) -> FloatArray:
+    """Return log sinh(u) for u > 0, however large or small."""
+    return np.asarray(u + np.log(-np.expm1(-2.0 * u)) - math.log(2.0))
