@@ -11,12 +11,12 @@ lower confidence bound of h where it is large.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from zhat.core.arrays import FloatArray, blocks
-from zhat.core.models import Model
+from zhat.core.models import Model, Surrogate
+from zhat.core.target import Region
 
 #: One in so many points explores, if there is anything to explore.
 EXPLORE_EVERY = 3
@@ -29,16 +29,10 @@ MODE_HEIGHT = 3.0
 LARGEST_FIRST_ORDER_SD = 1.0
 #: Optimism where it is not.
 OPTIMISTIC_SDS = 1.5
+#: Where there are walls, one in so many points looks for where exactly.
+WALL_EVERY = 2
 #: Variances below this share of the prior one are rounding.
 ROUNDING = 1e-14
-
-
-@dataclass(frozen=True, eq=False)
-class Region:
-    """Where the integrand is: points and their weights, which sum to 1."""
-
-    points: FloatArray
-    weights: FloatArray
 
 
 class _Conditioned:
@@ -57,12 +51,13 @@ class _Conditioned:
         region_z = model.coordinates(region.points)
         region_explained, region_free = process.half_covariance(region_z)
         region_variance = self._kernel.scale - np.sum(region_explained**2, axis=0) + np.sum(region_free**2, axis=0)
-        self.typical_sd = math.sqrt(max(float(region.weights @ region_variance), 0.0))
-        self._region_explained = region_explained @ region.weights
-        self._region_free = region_free @ region.weights
-        self.with_integral = self._mean_kernel(region_z, region.weights)
-        self.with_integral -= self._region_explained @ self._explained
-        self.with_integral += self._region_free @ self._free
+        # A model of the integrand is integrated as it is; of a height, first order wants what it does to the height.
+        slope = 1.0 if model.spec.space == "integrand" else model.height_and_slope(region.points)[1]
+        self.typical_sd = math.sqrt(max(float(region.weights @ (region_variance * slope**2)), 0.0))
+        weights = region.weights * slope
+        self.with_integral = self._mean_kernel(region_z, weights)
+        self.with_integral -= (region_explained @ weights) @ self._explained
+        self.with_integral += (region_free @ weights) @ self._free
         self._steps = np.empty((0, len(points)))
 
     def _mean_kernel(self, region_z: FloatArray, weights: FloatArray) -> FloatArray:
@@ -78,7 +73,9 @@ class _Conditioned:
         column += self._free.T @ self._free[:, chosen]
         column -= self._steps.T @ self._steps[:, chosen]
         spread = math.sqrt(max(float(self.variance[chosen]), self.floor) + self._noise)
-        step = column / spread
+        # No covariance exceeds the product of two sds, whatever rounding says.
+        sd = np.sqrt(self.variance)
+        step = np.clip(column / spread, -sd, sd)
         # The covariance with the integral is a linear functional of the covariance: it takes the same step.
         self.with_integral -= step * (self.with_integral[chosen] / spread)
         self._steps = np.vstack([self._steps, step])
@@ -90,14 +87,20 @@ class _Conditioned:
 
 
 def choose_batch(
-    model: Model, candidates: FloatArray, region: Region, n: int, noise: float, pending: FloatArray
+    surrogate: Surrogate,
+    candidates: FloatArray,
+    region: Region,
+    n: int,
+    noise: float,
+    pending: FloatArray,
+    searching: bool = False,
 ) -> FloatArray:
     """Return ``n`` of the candidates to observe next, shape ``(n, d)``.
 
     Parameters
     ----------
-    model
-        The surrogate.
+    surrogate
+        A model of the heights, and walls.
     candidates
         Points to choose from, at least ``n``.
     region
@@ -108,25 +111,37 @@ def choose_batch(
         Noise variance of an observation, in the units of what is modelled.
     pending
         Points that are being observed already.
+    searching
+        Whether low ground is yet to be found, and all else can wait.
     """
     points = np.vstack([candidates, pending])
+    model, walls = surrogate.model, surrogate.walls
     state = _Conditioned(model, points, region, noise)
     for index in range(len(candidates), len(points)):
         state.observe(index)
-    height = model.height(points)
+    height, slope = model.height_and_slope(points)
+    if walls is not None:
+        height = height + walls.height(points)
+    doubt = None if walls is None else walls.doubt(points)
     first_order = model.spec.space == "integrand" or state.typical_sd < LARGEST_FIRST_ORDER_SD
+    first_order &= not searching
     available = np.arange(len(points)) < len(candidates)
     chosen: list[int] = []
     for number in range(1, n + 1):
-        sd = np.sqrt(np.maximum(state.variance, state.floor))
+        sd = np.sqrt(np.maximum(state.variance, state.floor)) * np.abs(slope)
         wish = state.reduction() if first_order else log_sinh(OPTIMISTIC_SDS * sd) - height
-        if number % EXPLORE_EVERY == 0:
-            hidden = (height - DOUBTFUL_SDS * sd < MODE_HEIGHT) & (height > MODE_HEIGHT) & available
-            if model.spec.space == "height" and np.any(hidden):
-                wish = np.where(hidden, sd, -np.inf)
+        if number % EXPLORE_EVERY == 0 and not searching:
+            # How many sds the height would have to be wrong by for a mode to be there.
+            away = np.where((height > MODE_HEIGHT) & available, (height - MODE_HEIGHT) / sd, np.inf)
+            if model.spec.space == "height" and np.min(away) < DOUBTFUL_SDS:
+                wish = -away
             elif number % EXPLORE_ANYWAY_EVERY == 0:
                 wish = sd
+        if walls is not None and doubt is not None and number % WALL_EVERY == 0:
+            wish = np.log(np.maximum(doubt, 1e-300)) - model.height(points)
         best = int(np.argmax(np.where(available, wish, -np.inf)))
+        if walls is not None and doubt is not None:
+            doubt = doubt * walls.unlike(points, points[best])
         available[best] = False
         chosen.append(best)
         state.observe(best)

@@ -20,6 +20,9 @@ NODES = {1: 8, 2: 6, 3: 5}
 FIRST_CELLS = {1: 16, 2: 8, 3: 4}
 #: Splits go on in portions of about this many points, so that each is decided on what the last one found.
 PORTION = 32_768
+#: Proposals at a time, and in all, before exact draws are given up.
+LARGEST_PROPOSAL = 16_384
+MAX_PROPOSALS = 400_000
 
 
 class AdaptiveGrid:
@@ -103,11 +106,17 @@ class AdaptiveGrid:
         kept: list[FloatArray] = [np.empty((0, self.dim))]
         n_kept = n_tried = n_above = 0
         while n_kept < n:
-            size = max(64, 4 * (n - n_kept))
+            # As many proposals as the share accepted so far calls for, within reason.
+            share = n_kept / n_tried if n_kept else 0.25
+            size = min(max(64, math.ceil(1.2 * (n - n_kept) / share)), LARGEST_PROPOSAL)
+            if n_tried > MAX_PROPOSALS:
+                # The bounds are hopeless. Without them, draws follow the nodes' masses, and say so.
+                kept.append(self.draw_by_mass(n - n_kept, generator))
+                n_above += n - n_kept
+                n_kept = n
+                break
             cell, box = np.divmod(generator.choice(len(probability), size, p=probability), len(self._nodes))
-            place = generator.random((size, self.dim))
-            place = self._box_lower[box] + place * (self._box_upper[box] - self._box_lower[box])
-            points = self._lower[cell] + self._width[cell, None] * place
+            points = self._within(cell, box, generator)
             log_ratio = self._log_integrand(points) - log_boxes[cell, box]
             accepted = np.log(generator.random(size)) < log_ratio
             kept.append(points[accepted])
@@ -116,6 +125,18 @@ class AdaptiveGrid:
             n_above += int(np.sum(log_ratio > 1e-9))
         return np.vstack(kept)[:n], n_kept / max(n_tried, 1), n_above / max(n_kept, 1)
 
+    def draw_by_mass(self, n: int, generator: np.random.Generator) -> FloatArray:
+        """Return uniform points in boxes that are drawn by the masses of their nodes: nearly draws, and at no cost."""
+        shares = np.exp(self.nodes()[1])
+        cell, box = np.divmod(generator.choice(len(shares), n, p=shares / shares.sum()), len(self._nodes))
+        return self._within(cell, box, generator)
+
+    def _within(self, cell: IndexArray, box: IndexArray, generator: np.random.Generator) -> FloatArray:
+        """Return a uniform point in each of these boxes."""
+        place = generator.random((len(cell), self.dim))
+        place = self._box_lower[box] + place * (self._box_upper[box] - self._box_lower[box])
+        return np.asarray(self._lower[cell] + self._width[cell, None] * place)
+
     def mean_energy(self) -> tuple[float, float]:
         """Return the mean and the sd of g under e^{-λg}/Z."""
         log_terms = self._log_values + self._log_weights + self.dim * np.log(self._width)[:, None]
@@ -123,6 +144,12 @@ class AdaptiveGrid:
         energies = np.where(weights > 0, -self._log_values / self._inverse_temperature, 0.0)
         mean = float(np.sum(weights * energies))
         return mean, math.sqrt(max(float(np.sum(weights * (energies - mean) ** 2)), 0.0))
+
+    def nodes(self) -> tuple[FloatArray, FloatArray]:
+        """Return all nodes and the logarithms of their shares of the integral, shapes ``(n, d)`` and ``(n,)``."""
+        points = self._lower[:, None, :] + self._width[:, None, None] * self._nodes
+        log_terms = self._log_values + self._log_weights + self.dim * np.log(self._width)[:, None]
+        return points.reshape(-1, self.dim), (log_terms - log_sum_exp(log_terms)).ravel()
 
     def _log_integrand(self, points: FloatArray) -> FloatArray:
         self.n_points += len(points)

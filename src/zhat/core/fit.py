@@ -183,9 +183,7 @@ def spread_and_centre(y: FloatArray, trend: Trend) -> tuple[float, float]:
     return (spread if spread > 64 * np.finfo(float).eps * float(np.max(np.abs(y))) else 0.0), centre
 
 
-def _fit_of_a_constant(
-    x: FloatArray, y: FloatArray, nu: float, noise: float | FloatArray | None, trend: Trend
-) -> Fit:
+def _fit_of_a_constant(x: FloatArray, y: FloatArray, nu: float, noise: float | FloatArray | None, trend: Trend) -> Fit:
     """Return a fit for values that tell nothing: too few, or all the same up to rounding."""
     size = max(float(np.max(np.abs(y), initial=0.0)), 1.0)
     noise_variance = 0.0 if noise is None else float(np.mean(noise))
@@ -228,8 +226,8 @@ class Search:
 
     def run(self, start: Covariance | None = None, quick: bool = False) -> Fit:
         """Return the likeliest hyperparameters, in the units of the data as they were before scaling."""
-        options = {"ftol": 1e-5, "maxiter": 25} if quick else {}
-        starts = self._starts() if start is None else [self.parameters_of(start)]
+        options = {"ftol": 3e-5, "maxiter": 20} if quick else {}
+        starts = self._starts(keep=1 if quick else 2) if start is None else [self.parameters_of(start)]
         found = [
             minimize(self.objective, point, jac=True, method="L-BFGS-B", bounds=self.bounds(), options=options)
             for point in starts
@@ -317,7 +315,7 @@ class Search:
             return SumKernel(tuple(part.with_scale(part.scale * factor) for part in kernel.parts))
         return kernel.with_scale(kernel.scale * factor)
 
-    def _starts(self, keep: int = 2) -> list[FloatArray]:
+    def _starts(self, keep: int) -> list[FloatArray]:
         """Return the likeliest of a few lengthscales, each with the best scale for it."""
         trials = []
         for share in START_LENGTHSCALES:

@@ -180,6 +180,18 @@ class GaussianProcess:
         unexplained = basis(self.trend, x).T - self._triangle.T @ (self._directions.T @ solved)
         return solved, np.asarray(solve_triangular(self._triangle, unexplained, trans=1, check_finite=False))
 
+    def explain(self, with_data: FloatArray, x: FloatArray, weights: FloatArray) -> tuple[float, float]:
+        """Return what the data take off the prior variance of a weighted sum over points, and what the trend adds.
+
+        ``with_data`` is the sum's prior covariance with each observation.
+        """
+        solved = _solve_lower(self.factor, with_data)
+        if self.trend == "zero":
+            return float(solved @ solved), 0.0
+        unexplained = weights @ basis(self.trend, x) - self._triangle.T @ (self._directions.T @ solved)
+        free = solve_triangular(self._triangle, unexplained, trans=1, check_finite=False)
+        return float(solved @ solved), float(free @ free)
+
     def log_likelihood(self) -> float:
         """Return the log marginal likelihood of y.
 

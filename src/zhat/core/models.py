@@ -11,23 +11,32 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from zhat.core.arrays import FloatArray
+from scipy.spatial.distance import cdist
+
+from zhat.core.arrays import FloatArray, blocks, sobol
 from zhat.core.fit import LengthscalePrior, Search, Structure, spread_and_centre
 from zhat.core.gp import GaussianProcess
 from zhat.core.kernels import Covariance, Kernel
 from zhat.core.trend import Trend, n_terms
+from zhat.core.walls import Walls
 
 #: Heights above this hardly matter: a number, and one more for each axis.
-RELEVANT_HEIGHT = 10.0
-RELEVANT_HEIGHT_PER_AXIS = 2.0
+RELEVANT_HEIGHT = 8.0
+RELEVANT_HEIGHT_PER_AXIS = 1.5
 #: Above that, a height is only believed to within this share of what it is above it.
 FAR_NOISE = 0.3
+#: Hyperparameters are fitted to at most so many heights: what a thousand more would tell is not worth the time.
+LARGEST_FIT = 384
 #: Prior of the lengthscales: sd of the logarithm. The median is the spread of the points.
 LENGTH_PRIOR_LOG_STD = 1.5
 #: The integrand's surrogate is cut off at this share of the largest value seen: a process can go below zero.
 SMALLEST_INTEGRAND = 1e-9
+
+#: A warped surrogate goes no further below the lowest height seen.
+DEEPEST = 10.0
+#: Warped heights are cut off at the exponential of this.
+LARGEST_EXPONENT = 100.0
 
 #: What the process models: heights, or the integrand e^{-h} itself.
 Space = Literal["height", "integrand"]
@@ -49,6 +58,9 @@ class ModelSpec:
         Whether it works in the coordinates in which the integrand is round, instead of the cube's.
     space
         What is modelled.
+    warp
+        If α > 0, not a height h is modelled but (e^{αh} − 1)/α: where the integrand's tails are those of a power,
+        that is far more like a quadratic.
     """
 
     nu: float = 2.5
@@ -56,11 +68,12 @@ class ModelSpec:
     trend: Trend = "constant"
     rotated: bool = False
     space: Space = "height"
+    warp: float = 0.0
 
     def n_parameters(self, dim: int) -> int:
         """Return how many numbers are fitted to the data."""
         of_kernel = {"isotropic": 2, "per-axis": dim + 1, "additive": 4}[self.structure]
-        return of_kernel + n_terms(self.trend, dim)
+        return of_kernel + n_terms(self.trend, dim) + int(self.warp > 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,10 +113,14 @@ class Heights:
         """The height above which the integrand hardly matters."""
         return RELEVANT_HEIGHT + RELEVANT_HEIGHT_PER_AXIS * float(self.x.shape[1])
 
-    @property
-    def relevant(self) -> NDArray[np.bool_]:
-        """Whether each is low enough to matter."""
-        return self.height <= self.relevant_height
+    def thinned(self, n: int) -> Heights:
+        """Return at most ``n``: the lowest half of them, and every so many of the others."""
+        if len(self.height) <= n:
+            return self
+        order = np.argsort(self.height, kind="stable")
+        others = order[n // 2 :]
+        kept = np.sort(np.concatenate([order[: n // 2], others[:: -(-len(others) // (n - n // 2))]]))
+        return Heights(self.x[kept], self.height[kept], self.noise[kept])
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,10 +149,30 @@ class Model:
 
     def height(self, x: FloatArray) -> FloatArray:
         """Return the surrogate of the height at the rows of ``x``."""
+        return self.height_and_slope(x)[0]
+
+    def height_and_slope(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the height at the rows of ``x``, and its derivative in what is modelled."""
         value = self.process.mean(self.coordinates(x))
-        if self.spec.space == "height":
-            return value
-        return np.asarray(-np.log(np.maximum(value, SMALLEST_INTEGRAND)))
+        if self.spec.space == "integrand":
+            value = np.maximum(value, SMALLEST_INTEGRAND)
+            return -np.log(value), -1.0 / value
+        if self.spec.warp == 0.0:
+            return value, np.ones(len(value))
+        # No height is expected far below the lowest seen, and there the warp has no inverse.
+        stretch = np.maximum(1.0 + self.spec.warp * value, math.exp(-DEEPEST * self.spec.warp))
+        return np.log(stretch) / self.spec.warp, 1.0 / stretch
+
+    def variance(self, x: FloatArray) -> FloatArray:
+        """Return the variance of the height at the rows of ``x``, to first order."""
+        return self.process.variance(self.coordinates(x)) * self.height_and_slope(x)[1] ** 2
+
+    def bare_variance(self, x: FloatArray, noise: float) -> FloatArray:
+        """Return the same if every height is believed to within this noise variance."""
+        old = self.process
+        # Of a warped height, the noise is what it would be at the lowest.
+        process = GaussianProcess.condition(old.kernel, old.x, old.y, noise, old.trend)
+        return process.variance(self.coordinates(x)) * self.height_and_slope(x)[1] ** 2
 
     def with_kernel(self, kernel: Covariance) -> Model:
         """Return the same model with other hyperparameters."""
@@ -144,21 +181,38 @@ class Model:
         return Model(self.spec, self.coordinates, process, self.score, None)
 
 
+@dataclass(frozen=True, eq=False)
+class Surrogate:
+    """A model of the finite heights and, if there are any, walls."""
+
+    model: Model
+    walls: Walls | None
+
+    def height(self, x: FloatArray) -> FloatArray:
+        """Return the height at the rows of ``x``."""
+        height = self.model.height(x)
+        return height if self.walls is None else height + self.walls.height(x)
+
+
 def fit_model(spec: ModelSpec, data: Heights, coordinates: Coordinates, start: Covariance | None = None) -> Model:
     """Return the model of this kind that suits the data best, starting from a kernel if there is one."""
-    z = coordinates(data.x)
-    values, noise = modelled_values(spec, data)
+    fitted_to = data.thinned(LARGEST_FIT)
+    z = coordinates(fitted_to.x)
+    values, noise = modelled_values(spec, fitted_to)
     spread, centre = spread_and_centre(values, spec.trend)
     size = math.sqrt(float(np.sum(np.var(z, axis=0)))) or 1.0
     if not spread > 0:
         process = GaussianProcess.condition(Kernel(spec.nu, size, 1e-12), z, values, noise, spec.trend)
-        return Model(spec, coordinates, process, -math.inf, None)
+        return Model(spec, coordinates, process, 0.0, None)
     prior = LengthscalePrior(size, LENGTH_PRIOR_LOG_STD)
     search = Search(z, (values - centre) / spread, spread, spec.nu, noise, spec.trend, spec.structure, prior)
     kernel = search.run(start, quick=True).kernel
     process = GaussianProcess.condition(kernel, z, values, noise, spec.trend)
     score = process.profile_log_likelihood() - 0.5 * spec.n_parameters(z.shape[1]) * math.log(len(values))
-    score += search.log_prior(search.parameters_of(kernel)) + _log_jacobian(spec, data)
+    score += search.log_prior(search.parameters_of(kernel)) + _log_jacobian(spec, fitted_to)
+    if fitted_to is not data:
+        values, noise = modelled_values(spec, data)
+        process = GaussianProcess.condition(kernel, coordinates(data.x), values, noise, spec.trend)
     return Model(spec, coordinates, process, score, search)
 
 
@@ -174,9 +228,39 @@ def modelled_values(spec: ModelSpec, data: Heights) -> tuple[FloatArray, FloatAr
         # e^{-y} of a noisy y is too large by e^{σ²/2} in the mean.
         return values * np.exp(-0.5 * data.noise), data.noise * values**2
     if spec.trend == "quadratic":
-        return data.height, data.noise + (FAR_NOISE * np.maximum(data.height - limit, 0.0)) ** 2
+        noise = data.noise + (FAR_NOISE * np.maximum(data.height - limit, 0.0)) ** 2
+        if spec.warp == 0.0:
+            return data.height, noise
+        height = np.minimum(data.height, LARGEST_EXPONENT / spec.warp)
+        return np.expm1(spec.warp * height) / spec.warp, noise * np.exp(2.0 * spec.warp * height)
     far = np.maximum(data.height, limit)
     return np.where(data.height > limit, limit * (1.0 + np.log(far / limit)), data.height), data.noise
+
+
+def left_out_error(model: Model, data: Heights, volumes: FloatArray) -> float:
+    """Return how far off ∫ e^{-h} is to be expected from how badly each value is predicted by all the others.
+
+    ``volumes`` are the shares of the cube that are nearest to each value.
+    """
+    residuals, _ = model.process.leave_one_out()
+    values = model.process.y
+    integrand = np.exp(-data.height)
+    if model.spec.space == "integrand":
+        wrong = residuals
+    else:
+        predicted = values - residuals
+        if model.spec.warp > 0.0:
+            deepest = math.exp(-DEEPEST * model.spec.warp)
+            predicted = np.log(np.maximum(1.0 + model.spec.warp * predicted, deepest)) / model.spec.warp
+        wrong = integrand - np.exp(-np.maximum(predicted, -DEEPEST))
+    return math.sqrt(float(np.sum((volumes * wrong) ** 2)))
+
+
+def nearest_volumes(x: FloatArray, n: int = 4096) -> FloatArray:
+    """Return the share of the unit cube that is nearest to each row of ``x``."""
+    points = sobol(n, x.shape[1], 0)
+    nearest = np.concatenate([np.argmin(cdist(points[rows], x), axis=1) for rows in blocks(n, len(x))])
+    return np.bincount(nearest, minlength=len(x)) / n
 
 
 def _log_jacobian(spec: ModelSpec, data: Heights) -> float:
@@ -184,6 +268,6 @@ def _log_jacobian(spec: ModelSpec, data: Heights) -> float:
     if spec.space == "integrand":
         return -float(np.sum(data.height))
     if spec.trend == "quadratic":
-        return 0.0
+        return float(np.sum(np.minimum(spec.warp * data.height, LARGEST_EXPONENT)))
     limit = data.relevant_height
     return -float(np.sum(np.log(np.maximum(data.height, limit) / limit)))

@@ -109,12 +109,12 @@ def _next_step(energies: FloatArray, largest: float) -> float:
     return low if low > 0 else high
 
 
-def _systematic(log_weights: FloatArray, generator: np.random.Generator) -> IndexArray:
-    """Return indices resampled in proportion to the weights, in random order."""
-    n = len(log_weights)
+def _systematic(log_weights: FloatArray, generator: np.random.Generator, n: int | None = None) -> IndexArray:
+    """Return ``n`` indices, as many as there are by default, resampled by the weights, in random order."""
+    n = len(log_weights) if n is None else n
     cumulated = np.cumsum(np.exp(log_weights - np.max(log_weights)))
     places = (np.arange(n) + generator.random()) / n * cumulated[-1]
-    chosen = np.minimum(np.searchsorted(cumulated, places), n - 1)
+    chosen = np.minimum(np.searchsorted(cumulated, places), len(log_weights) - 1)
     return generator.permutation(chosen)
 
 
@@ -174,21 +174,38 @@ def reflect(points: FloatArray) -> FloatArray:
 def importance_draws(
     surface: Surface,
     inverse_temperature: float,
-    population: Population,
+    particles: FloatArray,
     n: int,
     generator: np.random.Generator,
-    n_centres: int = 512,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return ``n`` draws from a mixture of t distributions around particles: points, energies and log weights.
 
-    The mean of the weights estimates ∫ e^{-λg}. The mixture lives in logit coordinates, where the cube has no
-    boundary; the best of a few bandwidths is taken.
+    The mean of the weights estimates ∫ e^{-λg}. Particles that follow e^{-λg} only roughly are replaced by draws,
+    resampled by their weights, until the mixture fits as well as it will.
     """
-    dim = population.points.shape[1]
+    best, n_pilot = 0.0, max(n // PILOT_SHARE, 512)
+    for _ in range(MAX_REFITS):
+        points, _, log_weights = _around(surface, inverse_temperature, particles, n_pilot, generator)
+        effective = effective_sample_size(log_weights) / len(points)
+        if effective > GOOD_ESS_SHARE or effective < 1.2 * best:
+            break
+        best = effective
+        particles = points[_systematic(log_weights, generator, min(len(particles), len(points)))]
+    return _around(surface, inverse_temperature, particles, n, generator)
+
+
+def _around(
+    surface: Surface, inverse_temperature: float, particles: FloatArray, n: int, generator: np.random.Generator
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return draws from the mixture around particles.
+
+    It lives in logit coordinates, where the cube has no boundary; the best of a few bandwidths is taken.
+    """
+    dim = particles.shape[1]
     # Numbers near 0 and 1 are kept off infinity.
-    inside = np.clip(population.points, 1e-12, 1 - 1e-12)
+    inside = np.clip(particles, 1e-12, 1 - 1e-12)
     logits = np.log(inside) - np.log1p(-inside)
-    centres = logits[generator.choice(len(logits), min(n_centres, len(logits)), replace=False)]
+    centres = logits[generator.choice(len(logits), min(N_CENTRES, len(logits)), replace=False)]
     root = np.asarray(np.linalg.cholesky(np.atleast_2d(np.cov(logits.T)) + 1e-12 * np.eye(dim)), dtype=float)
     silverman = (4.0 / ((dim + 2.0) * len(centres))) ** (1.0 / (dim + 4.0))
 
@@ -200,6 +217,12 @@ def importance_draws(
     return draw(widths[int(np.argmax(pilots))], n)
 
 
+#: Centres of the mixture.
+N_CENTRES = 512
+#: Refits of the mixture at most, the share of the draws that goes into each, and the effective share that needs none.
+MAX_REFITS = 5
+PILOT_SHARE = 8
+GOOD_ESS_SHARE = 0.3
 #: Degrees of freedom of the proposals: tails heavier than any that a bounded energy has in logit coordinates.
 T_DEGREES = 4.0
 

@@ -24,8 +24,10 @@ from zhat.core.smc import importance_draws, sequential_monte_carlo
 GRID_DIM = 3
 #: Below this effective share of uniform points, e^{-λg} is too narrow for them.
 NARROW = 0.1
-#: Importance weights with a smaller effective share than this are not believed.
-SMALLEST_ESS_SHARE = 0.02
+#: Importance weights with fewer effective points than this are not believed.
+FEWEST_EFFECTIVE = 100.0
+#: Relative accuracy of the grid whose nodes stand for the distribution.
+COARSE_TOLERANCE = 1e-4
 #: Draws from a pool need this many effective points each.
 POINTS_A_DRAW = 4.0
 
@@ -70,6 +72,34 @@ class Target(Protocol):
     def draw(self, n: int, generator: np.random.Generator) -> Draws:
         """Return ``n`` independent draws from e^{-λg}/Z."""
 
+    def rough_draws(self, n: int, generator: np.random.Generator) -> FloatArray:
+        """Return ``n`` points that are about where draws would be, at no cost, shape ``(n, d)``."""
+
+    def region(self, n: int) -> Region:
+        """Return e^{-λg}/Z as about ``n`` weighted points that integrate better than draws would."""
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """A distribution as points and weights that sum to 1, shapes ``(n, d)`` and ``(n,)``."""
+
+    points: FloatArray
+    weights: FloatArray
+
+    @classmethod
+    def of(cls, points: FloatArray, log_weights: FloatArray, n: int) -> Region:
+        """Return the ``n`` points of the largest weight."""
+        kept = np.sort(np.argsort(-log_weights, kind="stable")[:n])
+        weights = np.exp(log_weights[kept] - np.max(log_weights))
+        return cls(points[kept], weights / np.sum(weights))
+
+    def core(self, share: float) -> Region:
+        """Return the fewest of the points that hold this share of the weight."""
+        order = np.argsort(-self.weights, kind="stable")
+        n = int(np.searchsorted(np.cumsum(self.weights[order]), share)) + 1
+        kept = np.sort(order[:n])
+        return Region(self.points[kept], self.weights[kept] / np.sum(self.weights[kept]))
+
 
 def target(
     surface: Surface,
@@ -102,11 +132,11 @@ def narrow_target(
     """Return e^{-λg}/Z as a pool that sequential Monte Carlo has found its way to."""
     population = sequential_monte_carlo(surface, inverse_temperature, dim, effort.particles, generator)
     points, energies, log_weights = importance_draws(
-        surface, inverse_temperature, population, effort.pool_points, generator
+        surface, inverse_temperature, population.points, effort.pool_points, generator
     )
     n_points = population.n_points + len(points)
     error = relative_standard_error(log_weights)
-    if effective_sample_size(log_weights) > SMALLEST_ESS_SHARE * len(points) and error < population.relative_error:
+    if effective_sample_size(log_weights) > FEWEST_EFFECTIVE:
         integral = LogIntegral(log_mean_exp(log_weights), error, n_points, "importance")
         return PoolTarget(points, energies, log_weights, integral)
     integral = LogIntegral(population.log_integral, population.relative_error, n_points, "smc")
@@ -118,6 +148,8 @@ class GridTarget:
 
     def __init__(self, surface: Surface, inverse_temperature: float, dim: int, effort: Effort = THOROUGH) -> None:
         self._surface = surface
+        self._effort = effort
+        self._inverse_temperature = inverse_temperature
         self._grid = AdaptiveGrid(surface, inverse_temperature, dim)
         self._grid.refine_for_integral(effort.tolerance, effort.grid_points[dim])
         # Kept, because the grid is split further for draws: the integral must not depend on what came before.
@@ -130,9 +162,20 @@ class GridTarget:
         """The logarithm of ∫ e^{-λg}, with its error."""
         return self._log_integral
 
+    def rough_draws(self, n: int, generator: np.random.Generator) -> FloatArray:
+        """Return uniform points in the boxes around nodes, drawn by the nodes' masses."""
+        return self._grid.draw_by_mass(n, generator)
+
+    def region(self, n: int) -> Region:
+        """Return the nodes of a coarser grid."""
+        grid = AdaptiveGrid(self._surface, self._inverse_temperature, self._grid.dim)
+        grid.refine_for_integral(COARSE_TOLERANCE, n)
+        points, log_weights = grid.nodes()
+        return Region.of(points, log_weights, n)
+
     def draw(self, n: int, generator: np.random.Generator) -> Draws:
         """Return ``n`` independent draws, by rejection."""
-        self._grid.refine_for_draws()
+        self._grid.refine_for_draws(max_points=2 * self._effort.grid_points[self._grid.dim])
         points, acceptance, above = self._grid.draw(n, generator)
         reason = f"{above:.1%} of the draws exceed their bound" if above > 0.01 else ""
         return checked_draws(points, self._surface(points), self._grid.mean_energy(), "cells", acceptance, reason)
@@ -153,6 +196,20 @@ class PoolTarget:
     def log_integral(self) -> LogIntegral:
         """The logarithm of ∫ e^{-λg}, with its error."""
         return self._log_integral
+
+    def rough_draws(self, n: int, generator: np.random.Generator) -> FloatArray:
+        """Return points of the pool, drawn by their weights."""
+        weights = np.exp(self._log_weights - np.max(self._log_weights))
+        return self._points[generator.choice(len(weights), n, p=weights / weights.sum())]
+
+    def region(self, n: int) -> Region:
+        """Return the pool's first points, which fill the cube evenly; all of them where few have any weight."""
+        if effective_sample_size(self._log_weights[:n]) > NARROW * n:
+            return Region.of(self._points[:n], self._log_weights[:n], n)
+        weights = np.exp(self._log_weights - np.max(self._log_weights))
+        places = (np.arange(n) + 0.5) / n * np.sum(weights)
+        chosen = np.minimum(np.searchsorted(np.cumsum(weights), places), len(weights) - 1)
+        return Region(self._points[chosen], np.full(n, 1.0 / n))
 
     def draw(self, n: int, generator: np.random.Generator) -> Draws:
         """Return ``n`` of the pool's points, accepted by their weights; if too few are, resampled by them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from zhat.errors import InvalidArgument
+from zhat.estimators.adaptive import Adaptive
 from zhat.estimators.base import Estimator, Finding, Task
 from zhat.estimators.monte_carlo import MonteCarlo
 from zhat.estimators.piecewise import PiecewiseConstant, PiecewiseConstantMonteCarlo
@@ -11,6 +12,7 @@ from zhat.estimators.two_batch import MaximumVariance, TwoBatch
 
 __all__ = [
     "METHODS",
+    "Adaptive",
     "Estimator",
     "Finding",
     "MaximumVariance",
@@ -25,6 +27,7 @@ __all__ = [
 
 #: The methods that have a name, with their default settings.
 METHODS: dict[str, Estimator] = {
+    "auto": Adaptive(),
     "mc": MonteCarlo(),
     "pc": PiecewiseConstant(),
     "pc-mc": PiecewiseConstantMonteCarlo(),

@@ -1,0 +1,134 @@
+"""What models believe of log ∫ e^{-h}: its mean and variance over everything that a model leaves open."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from zhat.core.arrays import FloatArray, blocks
+from zhat.core.fit import Search
+from zhat.core.logspace import log_sum_exp
+from zhat.core.models import Model
+from zhat.core.target import Region
+
+#: Above this typical sd of the surrogate, its exponential is no longer linear in it.
+LINEAR_SD = 0.2
+#: Points on which its moments are then taken.
+N_NONLINEAR = 1024
+#: Variances above this make an exponential whose mean is that of events too rare for any interval.
+LARGEST_VARIANCE = 4.0
+#: Pairs of hyperparameters that stand for their uncertainty.
+N_PAIRS = 4
+#: The step for second derivatives of the likelihood.
+CURVATURE_STEP = 0.05
+#: The widest direction of hyperparameters, as an sd of their logarithms.
+WIDEST = 1.0
+
+
+@dataclass(frozen=True)
+class Belief:
+    """Mean and variance of log ∫ e^{-h}, less the logarithm of the integral that the region stands for."""
+
+    shift: float
+    variance: float
+
+
+def belief(model: Model, region: Region, base: FloatArray, inflation: float = 1.0) -> Belief:
+    """Return what a model believes, all hyperparameters as they are.
+
+    Parameters
+    ----------
+    model
+        The model.
+    region
+        The distribution e^{-g}/Z of some surrogate g.
+    base
+        g at the region's points.
+    inflation
+        What the variance is to be multiplied by: models may have been wrong before.
+    """
+    z = model.coordinates(region.points)
+    if model.spec.space == "integrand":
+        # Everything in units of e^{-g}: the integral is a plain mean, and linear in the process.
+        weights = region.weights * np.exp(base)
+        shift = float(weights @ model.process.mean(z))
+        variance = math.log1p(integral_variance(model, z, weights) / max(shift, 1e-12) ** 2)
+        return Belief(math.log(max(shift, 1e-12)) - 0.5 * variance, inflation * variance)
+    height, slope = model.height_and_slope(region.points)
+    sd2 = np.minimum(slope**2 * model.process.variance(z), LARGEST_VARIANCE)
+    log_terms = np.log(np.maximum(region.weights, 1e-300)) + base - height + 0.5 * sd2
+    log_mean = log_sum_exp(log_terms)
+    weights = np.exp(log_terms - log_mean)
+    if math.sqrt(float(weights @ sd2)) < LINEAR_SD:
+        variance = integral_variance(model, z, weights * slope)
+    else:
+        variance = _nonlinear_variance(model, z, slope, weights)
+    return Belief(log_mean - 0.5 * variance, inflation * variance)
+
+
+def integral_variance(model: Model, z: FloatArray, weights: FloatArray) -> float:
+    """Return the variance of the weighted sum of the process over points."""
+    process = model.process
+    prior = 0.0
+    with_data = np.zeros(len(process.y))
+    for rows in blocks(len(z), len(z)):
+        prior += float(weights[rows] @ (process.kernel.matrix(z[rows], z) @ weights))
+    for rows in blocks(len(z), len(process.y)):
+        with_data += process.kernel.matrix(process.x, z[rows]) @ weights[rows]
+    explained, free = process.explain(with_data, z, weights)
+    # Below this there is nothing but rounding.
+    return max(prior - explained + free, 16.0 * np.finfo(float).eps * prior)
+
+
+def _nonlinear_variance(model: Model, z: FloatArray, slope: FloatArray, weights: FloatArray) -> float:
+    """Return the variance of the logarithm of a weighted sum of exponentials of the process, as of a lognormal."""
+    places = (np.arange(N_NONLINEAR) + 0.5) / N_NONLINEAR
+    chosen = np.minimum(np.searchsorted(np.cumsum(weights), places), len(weights) - 1)
+    covariance = model.process.covariance(z[chosen]) * np.outer(slope[chosen], slope[chosen])
+    np.minimum(covariance, LARGEST_VARIANCE, out=covariance)
+    return math.log1p(max(float(np.mean(np.expm1(covariance))), 0.0))
+
+
+def hyperparameter_spread(model: Model, region: Region, base: FloatArray) -> tuple[float, float]:
+    """Return mean and variance, over plausible hyperparameters, of what they change in log ∫ e^{-mean}."""
+    if model.search is None:
+        return 0.0, 0.0
+    search = model.search
+    centre = search.parameters_of(model.process.kernel)
+    lowest, directions = _curvature(search, centre)
+    generator = np.random.default_rng(0)
+    shifts, log_weights = [], []
+    here = _log_mean(model, region, base)
+    for _ in range(N_PAIRS):
+        step = directions @ generator.standard_normal(len(centre))
+        for sign in (1.0, -1.0):
+            bounded = np.clip(centre + sign * step, *np.array(search.bounds()).T)
+            value, _ = search.objective(bounded)
+            kernel = search.rescaled(search.unpack(bounded)[0], search.spread**2)
+            shifts.append(_log_mean(model.with_kernel(kernel), region, base) - here)
+            # The draws come from a normal distribution of the same curvature: weighed by what they are in truth.
+            exponent = lowest - value + 0.5 * float(np.sum((np.linalg.pinv(directions) @ step) ** 2))
+            log_weights.append(min(exponent, 1.0))
+    weights = np.exp(np.array(log_weights) - max(log_weights))
+    weights /= np.sum(weights)
+    mean = float(weights @ np.array(shifts))
+    return mean, float(weights @ (np.array(shifts) - mean) ** 2)
+
+
+def _log_mean(model: Model, region: Region, base: FloatArray) -> float:
+    terms = np.log(np.maximum(region.weights, 1e-300)) + base - model.height(region.points)
+    return log_sum_exp(terms)
+
+
+def _curvature(search: Search, centre: FloatArray) -> tuple[float, FloatArray]:
+    """Return the smallest value of the objective, and a root of the inverse of its second derivatives."""
+    lowest, slope = search.objective(centre)
+    hessian = np.empty((len(centre), len(centre)))
+    for axis in range(len(centre)):
+        moved = centre.copy()
+        moved[axis] += CURVATURE_STEP
+        hessian[axis] = (search.objective(moved)[1] - slope) / CURVATURE_STEP
+    values, vectors = np.linalg.eigh(0.5 * (hessian + hessian.T))
+    return lowest, np.asarray(vectors / np.sqrt(np.maximum(values, 1.0 / WIDEST**2)))

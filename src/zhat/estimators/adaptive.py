@@ -1,0 +1,197 @@
+"""The adaptive method, "auto": models chosen from the data, a design that follows the integrand, an honest interval.
+
+Rounds of evaluations (`zhat.estimators.rounds`) each choose a model and the points that shrink the uncertainty of
+log Z most; a last part of the budget is drawn from e^{-λμ} itself, where a wrong surrogate shows. The estimate then
+uses every evaluation: the mean of log Z over what the plausible models believe, with a variance that adds up what each
+leaves open, what they disagree on, what their predictions got wrong, and what may be hidden where nobody looked.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from zhat.core.acquire import choose_batch
+from zhat.core.arrays import FloatArray, sobol
+from zhat.core.belief import Belief, belief, hyperparameter_spread
+from zhat.core.target import QUICK, THOROUGH, Region, Target
+from zhat.estimators.base import Finding, Task, share_left, without_values
+from zhat.estimators.rounds import (
+    Knowledge,
+    Round,
+    distribution,
+    far_surprise,
+    first_points,
+    first_size,
+    knowledge,
+    latest_round,
+    round_at,
+    spread_candidates,
+    surprise,
+)
+from zhat.evaluations import Evaluations
+
+#: Points that stand for the integrand when log Z is estimated.
+N_REGION = 4096
+#: The share of the integrand in which the surrogate's uncertainty is carried over to log Z; what may hide beyond is
+#: another matter.
+CORE_SHARE = 0.999
+#: Models whose evidence is this much worse than the best's, as a logarithm, are not plausible.
+IMPLAUSIBLE = 6.0
+#: At most so many models have a say.
+MOST_MODELS = 4
+#: Only places that the surrogate puts above this height can hide anything.
+HIDDEN_HEIGHT = 3.0
+#: What is less likely than this to be hidden somewhere counts the less.
+CHANCE_THAT_MATTERS = 0.05
+#: Uniform points on which hidden modes are looked for.
+N_HIDDEN = 4096
+#: Generators' purposes, beyond those of the rounds.
+_FRESH_PLAN, _INTEGRAL, _HIDDEN = 1_000_003, 1_000_033, 1_000_037
+
+
+@dataclass(frozen=True)
+class Adaptive:
+    """The method that chooses for itself. See the module's description."""
+
+    name: str = "auto"
+
+    def check(self, task: Task) -> None:
+        """Accept any task."""
+
+    def ask(self, task: Task, facts: Evaluations, pending: FloatArray, n: int) -> FloatArray:
+        """Return the next points of the current round."""
+        start, stop = share_left(task, facts, pending, n, task.budget)
+        n_first = first_size(task)
+        if start < n_first:
+            return first_points(task)[start : min(stop, n_first)]
+        if stop == start:
+            return np.empty((0, task.dim))
+        current = latest_round(task, facts.unit, facts.y)
+        if current is None:
+            # Nothing finite yet: look on all over the cube.
+            return sobol(task.budget, task.dim, task.generator(0))[start:stop]
+        asked = np.vstack([facts.unit[current.n :], pending])
+        if len(asked) < len(current.plan) and np.array_equal(asked, current.plan[: len(asked)]):
+            return current.plan[len(asked) :][: stop - start]
+        return _fresh_plan(task, facts, pending, current, stop - start)
+
+    def estimate(self, task: Task, facts: Evaluations) -> Finding:
+        """Return log Z over all plausible models, with everything that it may be wrong by."""
+        last = last_round(task, facts)
+        if last is None:
+            return nothing_finite(facts)
+        return _conclude(task, facts, last)
+
+    def posterior(self, task: Task, facts: Evaluations) -> Target | None:
+        """Return the surrogate's e^{-λμ}/Z on the unit cube; None if no finite energy was seen."""
+        last = last_round(task, facts)
+        if last is None:
+            return None
+        return distribution(last.surrogate, task.dim, task.generator(_INTEGRAL), THOROUGH)
+
+
+def last_round(task: Task, facts: Evaluations) -> Round | None:
+    """Return the round that knows all facts."""
+    return round_at(task, facts.unit.tobytes(), facts.y.tobytes(), True)
+
+
+def nothing_finite(facts: Evaluations) -> Finding:
+    """Return what is to be concluded where no energy is finite."""
+    if np.any(facts.ok):
+        return Finding(-math.inf, math.nan, ("every energy that was seen is +inf",))
+    return without_values()
+
+
+def _fresh_plan(task: Task, facts: Evaluations, pending: FloatArray, current: Round, n: int) -> FloatArray:
+    """Return points chosen given everything that was asked, told or not: the round's own plan is spent."""
+    generator = task.generator(_FRESH_PLAN + len(facts) + len(pending))
+    density = distribution(current.surrogate, task.dim, generator, QUICK)
+    region = density.region(2048)
+    draws = density.rough_draws(1024, generator)
+    unknown = np.vstack([facts.unit[current.n :], pending])
+    known = knowledge(task, facts.unit[: current.n], facts.y[: current.n], current.noise)
+    candidates = spread_candidates(known, draws, generator)
+    return choose_batch(current.surrogate, candidates, region, n, known.noise, unknown)
+
+
+def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
+    known = knowledge(task, facts.unit, facts.y, last.noise)
+    density = distribution(last.surrogate, task.dim, task.generator(_INTEGRAL), THOROUGH)
+    region = density.region(N_REGION).core(CORE_SHARE)
+    base = last.surrogate.height(region.points)
+    wrong = surprise(last.predictions, known)
+    inflation = max(wrong, 1.0) ** 2
+    beliefs, weights = _beliefs(last, region, base, inflation)
+    shifts = np.array([found.shift for found in beliefs])
+    shift = float(weights @ shifts)
+    own = float(weights @ [found.variance for found in beliefs])
+    between = float(weights @ (shifts - shift) ** 2)
+    _, hyper = hyperparameter_spread(last.surrogate.model, region, base)
+    hidden = _hidden_mass(task, last, known, density.log_integral.value)
+    quadrature = density.log_integral.error
+    parts = {
+        "surrogate_error": math.sqrt(own),
+        "model_error": math.sqrt(between),
+        "hyperparameter_error": math.sqrt(inflation * hyper),
+        "hidden_mass": hidden,
+        "quadrature_error": quadrature,
+    }
+    error = math.sqrt(sum(part**2 for part in parts.values()))
+    spec = last.surrogate.model.spec
+    diagnostics: dict[str, float | str] = {
+        **parts,
+        "surprise": wrong,
+        "nu": spec.nu,
+        "structure": spec.structure,
+        "trend": spec.trend,
+        "coordinates": "rotated" if spec.rotated else "plain",
+        "space": spec.space,
+        "quadrature_method": density.log_integral.method,
+        "n_models": float(len(beliefs)),
+        "noise_std": math.sqrt(last.noise) / task.inverse_temperature,
+        "jitter": last.surrogate.model.process.jitter,
+    }
+    log_z = density.log_integral.value + shift - known.lowest
+    return Finding(log_z, error, (), diagnostics)
+
+
+def _beliefs(last: Round, region: Region, base: FloatArray, inflation: float) -> tuple[list[Belief], FloatArray]:
+    """Return what each plausible model believes, and how much its word counts."""
+    best = last.models[0].score
+    plausible = [model for model in last.models if model.score > best - IMPLAUSIBLE or model is last.models[0]]
+    plausible = plausible[:MOST_MODELS]
+    walls = last.surrogate.walls
+    smooth = base if walls is None else base - walls.height(region.points)
+    found = [belief(model, region, smooth, inflation) for model in plausible]
+    scores = np.array([model.score for model in plausible])
+    weights = np.exp(scores - best) if math.isfinite(best) else np.ones(len(plausible))
+    return found, weights / np.sum(weights)
+
+
+def _hidden_mass(task: Task, last: Round, known: Knowledge, log_integral: float) -> float:
+    """Return the mass that may hide where the surrogate sees none, as a share of what it sees.
+
+    Heights are normal with the surrogate's mean and sd; none is expected below the lowest seen.
+    """
+    model, walls = last.surrogate.model, last.surrogate.walls
+    if model.spec.space != "height":
+        return 0.0
+    points = sobol(N_HIDDEN, task.dim, task.generator(_HIDDEN))
+    height = last.surrogate.height(points)
+    # Far heights are believed only roughly when the surrogate is fitted. That they were seen is certain all the same.
+    sd = far_surprise(last.predictions, known) * np.sqrt(model.bare_variance(points, known.noise)) + 1e-9
+    below = ndtr(-height / sd)
+    likely = float(np.mean(np.where(height > HIDDEN_HEIGHT, ndtr((HIDDEN_HEIGHT - height) / sd), 0.0)))
+    above = np.exp(np.minimum(0.5 * sd**2 - height, 700.0)) * ndtr(height / sd - sd)
+    expected = np.minimum(below + above, 1.0)
+    if walls is not None:
+        expected *= np.exp(-walls.height(points))
+    hidden = np.where(height > HIDDEN_HEIGHT, np.maximum(expected - np.exp(-height), 0.0), 0.0)
+    # About as many places are independent of each other as there are data. A mode that hides in one of them is taken
+    # to be no larger than those that were found, and too rare a chance to be no matter for an interval.
+    chance = min(1.0, likely * len(known.y) / CHANCE_THAT_MATTERS)
+    return chance * math.log1p(min(float(np.mean(hidden)) / math.exp(log_integral), 1.0))

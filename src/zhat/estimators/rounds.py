@@ -1,0 +1,443 @@
+"""The rounds of the adaptive method: from the facts so far to a surrogate and the points to evaluate next.
+
+A round is a function of the facts before it and of the round before: which models to compare, where their
+hyperparameters were, and how well it predicted. Rounds are remembered, so that an ask costs no more than what is new;
+forgotten ones are simply done again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from zhat.core.acquire import choose_batch
+from zhat.core.arrays import FloatArray, sobol
+from zhat.core.design import candidate_set
+from zhat.core.fit import SMOOTHNESSES, fit
+from zhat.core.kernels import Covariance
+from zhat.core.models import (
+    Coordinates,
+    Heights,
+    Model,
+    ModelSpec,
+    Surrogate,
+    fit_model,
+    left_out_error,
+    nearest_volumes,
+)
+from zhat.core.smc import reflect
+from zhat.core.target import QUICK, Effort, Region, Target, target
+from zhat.core.trend import n_terms
+from zhat.core.walls import Walls
+from zhat.estimators.base import Task
+
+#: A round evaluates this share of what is known already and matters, and at least so many points.
+GROWTH = 0.2
+SMALLEST_ROUND = 4
+#: Models are compared anew whenever the facts have grown by this factor.
+COMPARE_GROWTH = 1.6
+#: Steps from a model to a neighbour that is better.
+MODEL_STEPS = 3
+#: Models of the integrand itself are smooth, and must predict so much better to be preferred.
+INTEGRAND_SMOOTHNESSES = (2.5, math.inf)
+MUCH_BETTER = 0.5
+#: Warps to try, a step at a time.
+WARPS = (0.0, 0.06, 0.1, 0.15, 0.2, 0.3, 0.5)
+#: Where the integrand's narrowest sd is below this, coordinates in which it is round are worth a try.
+NARROW_SD = 0.15
+#: A median height of draws below this, under the lowest seen, means that the integrand is yet to be found.
+EXPECTED_DROP = -3.0
+#: Points to choose from: draws from the integrand, points all over the cube, and steps from the lowest ones.
+N_DRAWS = 1024
+N_CUBE = 1536
+N_STEPS = 256
+#: While the integrand is yet to be found: how far from the lowest points to look, as shares of their scatter.
+CLOUD_SCALES = (0.3, 1.0, 2.0)
+#: Points that stand for the integrand.
+N_REGION = 2048
+#: The share of the budget that is drawn from e^{-λμ} at the end: at least, and at most.
+SMALLEST_DRAWN = 1 / 12
+LARGEST_DRAWN = 1 / 4
+#: That is decided when so much of the budget is spent.
+DECIDE_AT = 0.7
+#: A single prediction counts as wrong by at most the root of this, in sds; and to begin with, so many were right.
+LARGEST_SCORE = 100.0
+PRIOR_WEIGHT = 2.0
+#: The median of the square of a standard normal variable, and how many it takes for one to mean anything.
+MEDIAN_SQUARE = 0.455
+FEWEST_FAR = 8
+#: Generators' purposes.
+_FIRST, _ROUND = 0, 1
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """What a round predicted of the points it asked for.
+
+    Attributes
+    ----------
+    start
+        The position of the first of them.
+    mean, variance
+        λ times the energy, and its variance, noise included.
+    bare_variance
+        The variance if every height is believed, irrelevant ones too.
+    drawn
+        Whether they were drawn from the integrand.
+    """
+
+    start: int
+    mean: FloatArray
+    variance: FloatArray
+    bare_variance: FloatArray
+    drawn: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Knowledge:
+    """Facts as the rounds see them, failed ones left out.
+
+    Attributes
+    ----------
+    x
+        Where, on the unit cube.
+    y
+        λ times the energies, +inf included.
+    noise
+        Their noise variance.
+    position
+        Each one's place among all evaluations.
+    """
+
+    x: FloatArray
+    y: FloatArray
+    noise: float
+    position: FloatArray
+
+    @property
+    def lowest(self) -> float:
+        """The lowest of all."""
+        return float(np.min(self.y))
+
+    def n_low(self) -> int:
+        """Return how many are low enough to matter."""
+        heights = self.heights()
+        return int(np.sum(heights.height < heights.relevant_height))
+
+    def heights(self) -> Heights:
+        """Return the finite ones, from the lowest up."""
+        finite = np.isfinite(self.y)
+        height = self.y[finite] - self.lowest
+        return Heights(self.x[finite], height, np.full(len(height), self.noise))
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """A round: what was made of the facts, and what to evaluate next.
+
+    Attributes
+    ----------
+    n
+        How many evaluations, failed ones included, it knows of.
+    surrogate
+        The best model.
+    models
+        All that were compared, best first; or it alone.
+    height_spec
+        The best kind of model of heights, from which the next comparison sets out.
+    kernels
+        Where the hyperparameters of each kind of model were last.
+    rotation
+        The coordinates in which the integrand is round; None where it is wide.
+    compare_at
+        How many facts it takes to compare models anew.
+    n_drawn
+        How many draws will end the budget; 0 while undecided.
+    noise
+        The noise variance of λ times an energy.
+    predictions
+        What this and all rounds before predicted.
+    plan
+        The points to evaluate next.
+    """
+
+    n: int
+    surrogate: Surrogate
+    models: tuple[Model, ...]
+    height_spec: ModelSpec
+    kernels: Mapping[ModelSpec, Covariance]
+    rotation: Coordinates | None
+    compare_at: float
+    n_drawn: int
+    noise: float
+    predictions: tuple[Prediction, ...]
+    plan: FloatArray
+
+
+def first_size(task: Task) -> int:
+    """Return how many points come before the first surrogate: enough for a quadratic, if the budget allows."""
+    wanted = max(16, n_terms("quadratic", task.dim) + task.dim + 2)
+    return min(task.budget, max(2, min(wanted, task.budget // 4)))
+
+
+def first_points(task: Task) -> FloatArray:
+    """Return the points that come before the first surrogate."""
+    return sobol(first_size(task), task.dim, task.generator(_FIRST))
+
+
+@lru_cache(maxsize=64)
+def round_at(task: Task, unit_bytes: bytes, y_bytes: bytes, is_last: bool) -> Round | None:
+    """Return the round that knows exactly these evaluations; None if it has nothing finite to go by.
+
+    ``is_last`` for the one that the estimate comes from: it compares all models and plans nothing.
+    """
+    unit = np.frombuffer(unit_bytes).reshape(-1, task.dim)
+    y = np.frombuffer(y_bytes)
+    before = latest_round(task, unit, y, below=len(y))
+    return _make_round(task, unit, y, before, is_last)
+
+
+def latest_round(task: Task, unit: FloatArray, y: FloatArray, below: int | None = None) -> Round | None:
+    """Return the last round that begins with at most ``len(y)`` evaluations, or with fewer than ``below``."""
+    limit = len(y) if below is None else below - 1
+    found: Round | None = None
+    n = first_size(task)
+    while n <= limit:
+        found = round_at(task, unit[:n].tobytes(), y[:n].tobytes(), False)
+        if found is None or len(found.plan) == 0:
+            break
+        n = found.n + len(found.plan)
+    return found
+
+
+def _make_round(task: Task, unit: FloatArray, y: FloatArray, before: Round | None, is_last: bool) -> Round | None:
+    if not np.any(np.isfinite(y)):
+        return None
+    noise, rotation = _noise(task, unit, y, before), before.rotation if before else None
+    known = knowledge(task, unit, y, noise)
+    data = known.heights()
+    compare_at = before.compare_at if before else 0.0
+    if before is None or is_last or len(y) >= compare_at:
+        models, kernels, height_spec = _compare(data, rotation, before)
+        compare_at = COMPARE_GROWTH * len(y)
+    else:
+        kernels, height_spec = dict(before.kernels), before.height_spec
+        models = (_fit(before.models[0].spec, data, rotation, kernels),)
+    surrogate = Surrogate(models[0], Walls.around(known.x, np.isfinite(known.y)))
+    made = Round(
+        n=len(y), surrogate=surrogate, models=models, height_spec=height_spec, kernels=kernels, rotation=rotation,
+        compare_at=compare_at,
+        n_drawn=before.n_drawn if before else 0, noise=noise,
+        predictions=before.predictions if before else (), plan=np.empty((0, task.dim)),
+    )  # fmt: skip
+    return made if is_last or len(y) >= task.budget else _plan(task, made, known)
+
+
+def knowledge(task: Task, unit: FloatArray, y: FloatArray, noise: float) -> Knowledge:
+    """Return the facts that have a value."""
+    ok = ~np.isnan(y)
+    return Knowledge(unit[ok], task.inverse_temperature * y[ok], noise, np.flatnonzero(ok).astype(float))
+
+
+def _noise(task: Task, unit: FloatArray, y: FloatArray, before: Round | None) -> float:
+    """Return the noise variance of λ times an energy, learned if need be."""
+    if task.noise_std is not None:
+        return (task.inverse_temperature * task.noise_std) ** 2
+    if before is not None and len(y) < before.compare_at:
+        return before.noise
+    data = knowledge(task, unit, y, 0.0).heights()
+    near = np.argsort(data.height)[: max(16, len(data.height) // 2)]
+    return fit(data.x[near], data.height[near], nu=SMOOTHNESSES, noise=None, trend="constant").noise
+
+
+def _compare(
+    data: Heights, rotation: Coordinates | None, before: Round | None
+) -> tuple[tuple[Model, ...], dict[ModelSpec, Covariance], ModelSpec]:
+    """Return models, best first, where the hyperparameters of all kinds are, and the best kind of model of heights."""
+    dim = data.x.shape[1]
+    kernels = dict(before.kernels) if before else {}
+    current = before.height_spec if before else ModelSpec()
+    fitted: dict[ModelSpec, Model] = {}
+    for _ in range(MODEL_STEPS):
+        for spec in _neighbours(current, dim, len(data.height), rotation is not None):
+            if spec not in fitted:
+                fitted[spec] = _fit(spec, data, rotation, kernels)
+        best = max(fitted.values(), key=lambda model: model.score)
+        if best.spec == current:
+            break
+        current = best.spec
+    ordered = sorted(fitted.values(), key=lambda model: -model.score)
+    return tuple(_compare_spaces(data, ordered, kernels)), kernels, ordered[0].spec
+
+
+def _fit(spec: ModelSpec, data: Heights, rotation: Coordinates | None, kernels: dict[ModelSpec, Covariance]) -> Model:
+    """Return a model of this kind, fitted from where its hyperparameters were last, and note where they are now."""
+    coordinates = rotation if spec.rotated else None
+    model = fit_model(spec, data, coordinates or Coordinates.plain(data.x.shape[1]), kernels.get(spec))
+    kernels[spec] = model.process.kernel
+    return model
+
+
+def _compare_spaces(data: Heights, ordered: list[Model], kernels: dict[ModelSpec, Covariance]) -> list[Model]:
+    """Return models of the integrand itself, best first, if they are better; else those of heights.
+
+    A model of the integrand says little of how high the high places are. If its evidence is higher all the same, it
+    must be right; and if not, it may still predict the integrand much better.
+    """
+    found = []
+    for nu in INTEGRAND_SMOOTHNESSES:
+        found.append(_fit(ModelSpec(nu=nu, space="integrand"), data, None, kernels))
+    found.sort(key=lambda model: -model.score)
+    volumes = nearest_volumes(data.x)
+    better = left_out_error(found[0], data, volumes) < MUCH_BETTER * left_out_error(ordered[0], data, volumes)
+    return found if better or found[0].score > ordered[0].score else ordered
+
+
+def _neighbours(spec: ModelSpec, dim: int, n: int, can_rotate: bool) -> list[ModelSpec]:
+    """Return a kind of model and those that differ from it in one respect."""
+    found = [replace(spec, nu=nu) for nu in SMOOTHNESSES]
+    if dim > 1:
+        found += [replace(spec, structure="isotropic"), replace(spec, structure="per-axis")]
+        found += [replace(spec, structure="additive")]
+    if n > n_terms("quadratic", dim) + dim + 1:
+        found += [replace(spec, trend="constant", warp=0.0), replace(spec, trend="quadratic")]
+        place = WARPS.index(spec.warp)
+        found += [replace(spec, trend="quadratic", warp=warp) for warp in WARPS[max(place - 1, 0) : place + 2]]
+    if dim > 1 and can_rotate:
+        found += [replace(spec, rotated=False), replace(spec, rotated=True)]
+    return [spec, *dict.fromkeys(other for other in found if other != spec)]
+
+
+def distribution(surrogate: Surrogate, dim: int, generator: np.random.Generator, effort: Effort) -> Target:
+    """Return e^{-height}."""
+    return target(surrogate.height, 1.0, dim, generator, effort)
+
+
+def _plan(task: Task, made: Round, known: Knowledge) -> Round:
+    """Return the round with the points to evaluate next, and what it predicts of them."""
+    generator = task.generator(_ROUND + made.n)
+    density = distribution(made.surrogate, task.dim, generator, QUICK)
+    region = density.region(N_REGION)
+    draws = density.rough_draws(N_DRAWS, generator)
+    n_drawn = made.n_drawn or _decide_drawn(task, made, known)
+    n_left = task.budget - made.n
+    drawing = n_left <= n_drawn
+    n_low = known.n_low()
+    size = min(n_left, max(SMALLEST_ROUND, task.dim, int(GROWTH * n_low)))
+    searching = n_low < 2 * task.dim or float(np.median(made.surrogate.height(draws))) < EXPECTED_DROP
+    if drawing:
+        points = density.draw(n_left, generator).points
+    else:
+        if n_drawn:
+            size = min(size, n_left - n_drawn)
+        candidates = cloud(known, generator) if searching else spread_candidates(known, draws, generator)
+        nothing = np.empty((0, task.dim))
+        region = _cube(task.dim) if made.models[0].spec.space == "integrand" else region
+        points = choose_batch(made.surrogate, candidates, region, size, known.noise, nothing, searching)
+    prediction = _predict(made, known, points, drawing)
+    return replace(
+        made,
+        rotation=_rotation(draws, made.rotation),
+        n_drawn=n_drawn,
+        predictions=(*made.predictions, prediction),
+        plan=points,
+    )
+
+
+def _cube(dim: int) -> Region:
+    """Return the cube itself, where a model of the integrand is integrated."""
+    return Region(sobol(N_REGION, dim, 0), np.full(N_REGION, 1.0 / N_REGION))
+
+
+def spread_candidates(known: Knowledge, draws: FloatArray, generator: np.random.Generator) -> FloatArray:
+    """Return points to choose from: draws from the integrand, points all over the cube, steps from the lowest ones."""
+    dim = draws.shape[1]
+    lowest = known.x[np.argsort(known.y)[:8]]
+    steps = 0.3 * np.std(draws, axis=0) * generator.standard_normal((N_STEPS, dim))
+    near = np.clip(lowest[generator.integers(len(lowest), size=N_STEPS)] + steps, 0.0, 1.0)
+    cube = np.vstack([np.unique(candidate_set(N_CUBE // 2, dim), axis=0), generator.random((N_CUBE // 2, dim))])
+    return np.vstack([draws, cube, near])
+
+
+def cloud(known: Knowledge, generator: np.random.Generator) -> FloatArray:
+    """Return points around the lowest ones, as widely scattered as these are: where lower ground can be trusted to be.
+
+    What a surrogate promises far from anything low is worth nothing while the integrand is yet to be found.
+    """
+    dim = known.x.shape[1]
+    lowest = known.x[np.argsort(known.y)[: 2 * dim + 2]]
+    values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(lowest.T)))
+    root = vectors * np.sqrt(np.maximum(values, 1e-8))
+    scale = np.array(CLOUD_SCALES)[generator.integers(len(CLOUD_SCALES), size=N_DRAWS)]
+    steps = (generator.standard_normal((N_DRAWS, dim)) * scale[:, None]) @ root.T
+    return reflect(lowest[generator.integers(min(3, len(lowest)), size=N_DRAWS)] + steps)
+
+
+def _predict(made: Round, known: Knowledge, points: FloatArray, drawn: bool) -> Prediction:
+    model = made.surrogate.model
+    variance = model.variance(points) + known.noise
+    bare = variance if model.spec.trend == "constant" else model.bare_variance(points, known.noise) + known.noise
+    return Prediction(made.n, model.height(points) + known.lowest, variance, bare, drawn)
+
+
+def _decide_drawn(task: Task, made: Round, known: Knowledge) -> int:
+    """Return how many draws should end the budget, once most of it is spent: more where predictions went wrong."""
+    if made.n < DECIDE_AT * task.budget:
+        return 0
+    wrong = surprise(made.predictions, known)
+    share = SMALLEST_DRAWN * min(max(wrong, 1.0), LARGEST_DRAWN / SMALLEST_DRAWN)
+    return max(1, round(share * task.budget))
+
+
+def surprise(predictions: tuple[Prediction, ...], known: Knowledge) -> float:
+    """Return the root mean square of how wrong predictions were, in the sds they claimed: 1 if they were right.
+
+    Recent ones and those where the integrand is large count most.
+    """
+    position, height, score, _ = _scores(predictions, known)
+    weights = (position / max(float(known.position[-1]), 1.0)) ** 4 * np.exp(-np.maximum(height, 0.0))
+    return _root_mean_square(score, weights)
+
+
+def far_surprise(predictions: tuple[Prediction, ...], known: Knowledge) -> float:
+    """Return the same for recent predictions away from the integrand, from their median score; at least 1.
+
+    The median, because a few places may well be like no other, and this is about all of them.
+    """
+    position, height, _, score = _scores(predictions, known)
+    far = (position >= 0.5 * known.position[-1]) & (height > 1.0)
+    if np.sum(far) < FEWEST_FAR:
+        return 1.0
+    return max(1.0, math.sqrt(float(np.median(score[far])) / MEDIAN_SQUARE))
+
+
+def _scores(
+    predictions: tuple[Prediction, ...], known: Knowledge
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return, for every prediction that was put to the test, its position, its height and its two squared scores."""
+    asked = np.concatenate([[], *(p.start + np.arange(len(p.mean)) for p in predictions)])
+    mean = np.concatenate([[], *(prediction.mean for prediction in predictions)])
+    variance = np.concatenate([[], *(prediction.variance for prediction in predictions)])
+    bare = np.concatenate([[], *(prediction.bare_variance for prediction in predictions)])
+    finite = np.isfinite(known.y)
+    _, of_asked, of_known = np.intersect1d(asked, known.position[finite], return_indices=True)
+    y, mean = known.y[finite][of_known], mean[of_asked]
+    score, bare_score = ((y - mean) ** 2 / np.maximum(claimed[of_asked], 1e-12) for claimed in (variance, bare))
+    return asked[of_asked], np.minimum(y, mean) - known.lowest, np.minimum(score, LARGEST_SCORE), bare_score
+
+
+def _root_mean_square(scores: FloatArray, weights: FloatArray) -> float:
+    """Return the root of the weighted mean, drawn towards 1 where there is little weight."""
+    return math.sqrt((PRIOR_WEIGHT + float(weights @ scores)) / (PRIOR_WEIGHT + float(np.sum(weights))))
+
+
+def _rotation(draws: FloatArray, old: Coordinates | None) -> Coordinates | None:
+    """Return the coordinates in which the draws are round, if they are narrow anywhere."""
+    if draws.shape[1] == 1:
+        return None
+    smallest = math.sqrt(max(float(np.linalg.eigvalsh(np.cov(draws.T))[0]), 0.0))
+    return Coordinates.rounding(draws) if smallest < NARROW_SD else old
