@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-
 from scipy.spatial.distance import cdist
 
 from zhat.core.arrays import FloatArray, blocks, sobol
@@ -242,6 +241,8 @@ def left_out_error(model: Model, data: Heights, volumes: FloatArray) -> float:
 
     ``volumes`` are the shares of the cube that are nearest to each value.
     """
+    if len(data.height) < 3:
+        return math.inf
     residuals, _ = model.process.leave_one_out()
     values = model.process.y
     integrand = np.exp(-data.height)
