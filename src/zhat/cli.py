@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 import zhat
-from zhat.estimators import METHODS, Task, TwoBatch
+from zhat.estimators import METHODS, Adaptive, Task, TwoBatch
 
 if TYPE_CHECKING:
     from zhat.core.arrays import FloatArray
@@ -194,7 +194,7 @@ def _draw(
     points = grid_points(problem.bounds)
     nothing = np.empty((0, 2))
     panels = [Panel("the energy, Ackley 2-d (known to no method)", problem.energy(points), nothing, nothing)]
-    for name in ("mvs-exact", "mvs-lmc"):
+    for name in ("auto", "mvs-exact"):
         panels.append(_surrogate_panel(problem, runs[name][0], points))
     budget = runs["mc"][0].budget
     title = f"log Z of Ackley's function at λ = {inverse_temperature:g} from {budget} queries"
@@ -202,17 +202,16 @@ def _draw(
 
 
 def _surrogate_panel(problem: NamedProblem, run: Estimate, points: FloatArray) -> Panel:
-    """Return the map of a two-batch run: its surrogate, and where its batches lie."""
+    """Return the map of a run: its surrogate, its design and its draws."""
     from zhat.view.demo import Panel
 
     estimator = METHODS[run.method]
-    assert isinstance(estimator, TwoBatch)
+    assert isinstance(estimator, TwoBatch | Adaptive)
     task = Task(problem.dim, run.inverse_temperature, run.budget, run.noise_std, run.seed)
-    found = estimator.first_batch(task, run.evaluations)
     lower = np.array(run.domain.lower)
     unit = (points - lower) / (np.array(run.domain.upper) - lower)
-    surface = problem.energy(points) if found is None else found.process.mean(unit)
-    n_first = estimator.n_first(task)
+    surface, n_first = estimator.surface(task, run.evaluations)
     x = run.evaluations.x
-    draws = "exact draws" if estimator.sampler == "exact" else "20 Langevin steps"
-    return Panel(f"{run.method}: surrogate, design, {draws}", surface, x[:n_first], x[n_first:])
+    # What is far above anything there is would only take the colours away from the rest.
+    shown = np.minimum(surface(unit), np.max(problem.energy(points)))
+    return Panel(f"{run.method}: surrogate, design and draws", shown, x[:n_first], x[n_first:])

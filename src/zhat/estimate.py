@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import math
+import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import ndtri
 
 from zhat.core.arrays import FloatArray
 from zhat.domain import Box
-from zhat.errors import FileError, InvalidArgument
+from zhat.errors import EnergyError, FileError, InvalidArgument
 from zhat.evaluations import Evaluations
+
+if TYPE_CHECKING:
+    from zhat.estimators.base import Estimator
 
 #: Marks a file as ours; the number rises with every change that an older zhat could not read.
 _FORMAT = "zhat-estimate"
@@ -51,6 +55,8 @@ class Estimate:
         Every evaluation, failed ones included.
     diagnostics
         Numbers and words that explain the estimate; which ones depends on the method.
+    estimator
+        The estimator, with its settings. A file keeps only its name: one that was loaded has that name's default ones.
     """
 
     log_z: float
@@ -64,6 +70,7 @@ class Estimate:
     domain: Box
     evaluations: Evaluations
     diagnostics: Mapping[str, float | str] = field(default_factory=dict)
+    estimator: Estimator | None = field(default=None, repr=False)
 
     @property
     def n_evaluations(self) -> int:
@@ -81,6 +88,25 @@ class Estimate:
             return -math.inf, math.inf
         half = float(ndtri(0.5 + 0.5 * level)) * self.std_error
         return self.log_z - half, self.log_z + half
+
+    def sample(self, n: int, seed: int | None = None) -> FloatArray:
+        """Return ``n`` draws from the surrogate's e^{-λf}/Z, in the user's units, shape ``(n, d)``.
+
+        The surrogate is that of all evaluations, so the draws follow the posterior as well as log Z is known.
+        """
+        from zhat.estimators import Task, named
+
+        if not isinstance(n, numbers.Integral) or isinstance(n, bool) or n < 1:
+            raise InvalidArgument("n", n, "a whole number of at least 1")
+        estimator = self.estimator or named(self.method)
+        posterior = getattr(estimator, "posterior", None)
+        if posterior is None:
+            raise InvalidArgument("method", self.method, "a method with a surrogate to draw from, such as 'auto'")
+        task = Task(self.domain.dim, self.inverse_temperature, self.budget, self.noise_std, self.seed)
+        distribution = posterior(task, self.evaluations)
+        if distribution is None:
+            raise EnergyError("there is nothing to draw from: no finite energy was seen")
+        return self.domain.to_user(distribution.draw(int(n), np.random.default_rng(seed)).points)
 
     def summary(self) -> str:
         """Return the estimate in a few lines of text."""

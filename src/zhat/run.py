@@ -34,7 +34,7 @@ def estimate(
     inverse_temperature: float = 1.0,
     budget: int = 256,
     noise_std: float | None = 0.0,
-    method: str | Estimator = "mvs-exact",
+    method: str | Estimator = "auto",
     seed: int | None = None,
     vectorized: bool = False,
     workers: int = 1,
@@ -58,7 +58,8 @@ def estimate(
     noise_std
         Standard deviation of the noise in f: 0 for exact values, None to learn it (methods with a surrogate only).
     method
-        "mc", "pc", "pc-mc", "mvs", "mvs-lmc", "mvs-exact", or an estimator with settings of its own, such as
+        "auto", which chooses for itself; the paper's "mc", "pc", "pc-mc", "mvs", "mvs-lmc", and "mvs-exact"; or an
+        estimator with settings of its own, such as
         ``zhat.estimators.TwoBatch(split=0.25)``.
     seed
         The same seed gives the same result to the last bit. None draws one, which the result tells.
@@ -108,6 +109,7 @@ def conclude(estimator: Estimator, task: Task, box: Box, facts: Evaluations) -> 
         domain=box,
         evaluations=facts,
         diagnostics=finding.diagnostics,
+        estimator=estimator,
     )
 
 

@@ -18,8 +18,8 @@ from zhat.core.arrays import FloatArray, blocks
 from zhat.core.models import Model, Surrogate
 from zhat.core.target import Region
 
-#: One in so many points explores, if there is anything to explore.
-EXPLORE_EVERY = 3
+#: One in so many points looks for modes on the border of what is known, if there is anything to find.
+BORDER_EVERY = 3
 #: One in so many explores even if the surrogate sees no need to.
 EXPLORE_ANYWAY_EVERY = 12
 #: A place may hide a mode if so many standard deviations take its height to the one below.
@@ -93,6 +93,8 @@ def choose_batch(
     n: int,
     noise: float,
     pending: FloatArray,
+    start: int,
+    explore_every: int,
     searching: bool = False,
 ) -> FloatArray:
     """Return ``n`` of the candidates to observe next, shape ``(n, d)``.
@@ -111,6 +113,10 @@ def choose_batch(
         Noise variance of an observation, in the units of what is modelled.
     pending
         Points that are being observed already.
+    start
+        How many points were chosen before: every so many explore.
+    explore_every
+        One in so many looks for modes far from what is known.
     searching
         Whether low ground is yet to be found, and all else can wait.
     """
@@ -127,14 +133,15 @@ def choose_batch(
     first_order &= not searching
     available = np.arange(len(points)) < len(candidates)
     chosen: list[int] = []
-    for number in range(1, n + 1):
+    for number in range(start + 1, start + n + 1):
         sd = np.sqrt(np.maximum(state.variance, state.floor)) * np.abs(slope)
         wish = state.reduction() if first_order else log_sinh(OPTIMISTIC_SDS * sd) - height
-        if number % EXPLORE_EVERY == 0 and not searching:
-            # How many sds the height would have to be wrong by for a mode to be there.
-            away = np.where((height > MODE_HEIGHT) & available, (height - MODE_HEIGHT) / sd, np.inf)
-            if model.spec.space == "height" and np.min(away) < DOUBTFUL_SDS:
-                wish = -away
+        far, near = number % explore_every == 0, number % BORDER_EVERY == 0
+        if (far or near) and not searching:
+            hidden = (height - DOUBTFUL_SDS * sd < MODE_HEIGHT) & (height > MODE_HEIGHT) & available
+            if model.spec.space == "height" and np.any(hidden):
+                # Where least is known, or where least would have to be wrong: on the border of what is known.
+                wish = np.where(hidden, sd if far else (MODE_HEIGHT - height) / sd, -np.inf)
             elif number % EXPLORE_ANYWAY_EVERY == 0:
                 wish = sd
         if walls is not None and doubt is not None and number % WALL_EVERY == 0:

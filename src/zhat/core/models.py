@@ -21,12 +21,14 @@ from zhat.core.trend import Trend, n_terms
 from zhat.core.walls import Walls
 
 #: Heights above this hardly matter: a number, and one more for each axis.
-RELEVANT_HEIGHT = 8.0
+RELEVANT_HEIGHT = 10.0
 RELEVANT_HEIGHT_PER_AXIS = 1.5
 #: Above that, a height is only believed to within this share of what it is above it.
 FAR_NOISE = 0.3
 #: Hyperparameters are fitted to at most so many heights: what a thousand more would tell is not worth the time.
 LARGEST_FIT = 384
+#: What the evidence of a warp must exceed that of none by: a warped surrogate is sure of itself wherever it is high.
+WARP_PENALTY = 10.0
 #: Prior of the lengthscales: sd of the logarithm. The median is the spread of the points.
 LENGTH_PRIOR_LOG_STD = 1.5
 #: The integrand's surrogate is cut off at this share of the largest value seen: a process can go below zero.
@@ -208,6 +210,7 @@ def fit_model(spec: ModelSpec, data: Heights, coordinates: Coordinates, start: C
     kernel = search.run(start, quick=True).kernel
     process = GaussianProcess.condition(kernel, z, values, noise, spec.trend)
     score = process.profile_log_likelihood() - 0.5 * spec.n_parameters(z.shape[1]) * math.log(len(values))
+    score -= WARP_PENALTY * (spec.warp > 0.0)
     score += search.log_prior(search.parameters_of(kernel)) + _log_jacobian(spec, fitted_to)
     if fitted_to is not data:
         values, noise = modelled_values(spec, data)

@@ -15,22 +15,20 @@ import numpy as np
 from scipy.special import ndtr
 
 from zhat.core.acquire import choose_batch
-from zhat.core.arrays import FloatArray, sobol
+from zhat.core.arrays import FloatArray, Surface, sobol
 from zhat.core.belief import Belief, belief, hyperparameter_spread
 from zhat.core.target import QUICK, THOROUGH, Region, Target
 from zhat.estimators.base import Finding, Task, share_left, without_values
+from zhat.estimators.knowledge import Knowledge, far_surprise, knowledge, surprise
 from zhat.estimators.rounds import (
-    Knowledge,
     Round,
     distribution,
-    far_surprise,
+    explore_every,
     first_points,
     first_size,
-    knowledge,
     latest_round,
     round_at,
     spread_candidates,
-    surprise,
 )
 from zhat.evaluations import Evaluations
 
@@ -49,6 +47,10 @@ HIDDEN_HEIGHT = 3.0
 CHANCE_THAT_MATTERS = 0.05
 #: Uniform points on which hidden modes are looked for.
 N_HIDDEN = 4096
+#: What is worth a word in the status, and the standard error below which log Z is known well enough.
+HIDDEN_WORTH_A_WORD = 0.1
+WRONG_WORTH_A_WORD = 3.0
+CONVERGED = 0.01
 #: Generators' purposes, beyond those of the rounds.
 _FRESH_PLAN, _INTEGRAL, _HIDDEN = 1_000_003, 1_000_033, 1_000_037
 
@@ -93,6 +95,16 @@ class Adaptive:
             return None
         return distribution(last.surrogate, task.dim, task.generator(_INTEGRAL), THOROUGH)
 
+    def surface(self, task: Task, facts: Evaluations) -> tuple[Surface, int]:
+        """Return the surrogate of the energy on the unit cube, and how many evaluations came before the last draws."""
+        last = last_round(task, facts)
+        if last is None:
+            return (lambda x: np.full(len(x), np.inf)), len(facts)
+        lowest = knowledge(task, facts.unit, facts.y, last.noise).lowest
+        n_design = min((prediction.start for prediction in last.predictions if prediction.drawn), default=len(facts))
+        height = last.surrogate.height
+        return (lambda x: (height(x) + lowest) / task.inverse_temperature), n_design
+
 
 def last_round(task: Task, facts: Evaluations) -> Round | None:
     """Return the round that knows all facts."""
@@ -115,7 +127,8 @@ def _fresh_plan(task: Task, facts: Evaluations, pending: FloatArray, current: Ro
     unknown = np.vstack([facts.unit[current.n :], pending])
     known = knowledge(task, facts.unit[: current.n], facts.y[: current.n], current.noise)
     candidates = spread_candidates(known, draws, generator)
-    return choose_batch(current.surrogate, candidates, region, n, known.noise, unknown)
+    start, every = len(facts) + len(pending), explore_every(current.predictions, known)
+    return choose_batch(current.surrogate, candidates, region, n, known.noise, unknown, start, every)
 
 
 def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
@@ -156,7 +169,25 @@ def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
         "jitter": last.surrogate.model.process.jitter,
     }
     log_z = density.log_integral.value + shift - known.lowest
-    return Finding(log_z, error, (), diagnostics)
+    return Finding(log_z, error, _notes(task, known, parts, wrong), diagnostics)
+
+
+def _notes(task: Task, known: Knowledge, parts: dict[str, float], wrong: float) -> tuple[str, ...]:
+    """Return what a user should know about the number, a sentence each."""
+    notes = []
+    wanted = 2 * task.dim + 2
+    if known.n_low() < wanted:
+        notes.append(
+            f"only {known.n_low()} of {len(known.y)} energies are low enough to matter, and it takes {wanted}: "
+            "a larger budget or narrower bounds are needed"
+        )
+    if parts["hidden_mass"] > HIDDEN_WORTH_A_WORD:
+        notes.append("modes may be hidden where nobody looked: the interval allows for them")
+    if wrong > WRONG_WORTH_A_WORD:
+        notes.append(f"the surrogate has been wrong by {wrong:.1f} of its sds: the interval is wider for that")
+    if not notes and math.hypot(*parts.values()) < CONVERGED:
+        notes.append("converged")
+    return tuple(notes)
 
 
 def _beliefs(last: Round, region: Region, base: FloatArray, inflation: float) -> tuple[list[Belief], FloatArray]:

@@ -34,6 +34,7 @@ from zhat.core.target import QUICK, Effort, Region, Target, target
 from zhat.core.trend import n_terms
 from zhat.core.walls import Walls
 from zhat.estimators.base import Task
+from zhat.estimators.knowledge import Knowledge, Prediction, far_surprise, knowledge, surprise
 
 #: A round evaluates this share of what is known already and matters, and at least so many points.
 GROWTH = 0.2
@@ -45,8 +46,13 @@ MODEL_STEPS = 3
 #: Models of the integrand itself are smooth, and must predict so much better to be preferred.
 INTEGRAND_SMOOTHNESSES = (2.5, math.inf)
 MUCH_BETTER = 0.5
+#: ... unless their evidence is higher; this is asked only of integrands that fill so much of the cube.
+WIDE = 0.1
 #: Warps to try, a step at a time.
 WARPS = (0.0, 0.06, 0.1, 0.15, 0.2, 0.3, 0.5)
+#: One in so many points explores, as long as predictions of far places hold; and if they do not.
+EXPLORE_RARELY = 6
+EXPLORE_OFTEN = 2
 #: Where the integrand's narrowest sd is below this, coordinates in which it is round are worth a try.
 NARROW_SD = 0.15
 #: A median height of draws below this, under the lowest seen, means that the integrand is yet to be found.
@@ -64,75 +70,8 @@ SMALLEST_DRAWN = 1 / 12
 LARGEST_DRAWN = 1 / 4
 #: That is decided when so much of the budget is spent.
 DECIDE_AT = 0.7
-#: A single prediction counts as wrong by at most the root of this, in sds; and to begin with, so many were right.
-LARGEST_SCORE = 100.0
-PRIOR_WEIGHT = 2.0
-#: The median of the square of a standard normal variable, and how many it takes for one to mean anything.
-MEDIAN_SQUARE = 0.455
-FEWEST_FAR = 8
 #: Generators' purposes.
 _FIRST, _ROUND = 0, 1
-
-
-@dataclass(frozen=True, eq=False)
-class Prediction:
-    """What a round predicted of the points it asked for.
-
-    Attributes
-    ----------
-    start
-        The position of the first of them.
-    mean, variance
-        λ times the energy, and its variance, noise included.
-    bare_variance
-        The variance if every height is believed, irrelevant ones too.
-    drawn
-        Whether they were drawn from the integrand.
-    """
-
-    start: int
-    mean: FloatArray
-    variance: FloatArray
-    bare_variance: FloatArray
-    drawn: bool
-
-
-@dataclass(frozen=True, eq=False)
-class Knowledge:
-    """Facts as the rounds see them, failed ones left out.
-
-    Attributes
-    ----------
-    x
-        Where, on the unit cube.
-    y
-        λ times the energies, +inf included.
-    noise
-        Their noise variance.
-    position
-        Each one's place among all evaluations.
-    """
-
-    x: FloatArray
-    y: FloatArray
-    noise: float
-    position: FloatArray
-
-    @property
-    def lowest(self) -> float:
-        """The lowest of all."""
-        return float(np.min(self.y))
-
-    def n_low(self) -> int:
-        """Return how many are low enough to matter."""
-        heights = self.heights()
-        return int(np.sum(heights.height < heights.relevant_height))
-
-    def heights(self) -> Heights:
-        """Return the finite ones, from the lowest up."""
-        finite = np.isfinite(self.y)
-        height = self.y[finite] - self.lowest
-        return Heights(self.x[finite], height, np.full(len(height), self.noise))
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,12 +176,6 @@ def _make_round(task: Task, unit: FloatArray, y: FloatArray, before: Round | Non
     return made if is_last or len(y) >= task.budget else _plan(task, made, known)
 
 
-def knowledge(task: Task, unit: FloatArray, y: FloatArray, noise: float) -> Knowledge:
-    """Return the facts that have a value."""
-    ok = ~np.isnan(y)
-    return Knowledge(unit[ok], task.inverse_temperature * y[ok], noise, np.flatnonzero(ok).astype(float))
-
-
 def _noise(task: Task, unit: FloatArray, y: FloatArray, before: Round | None) -> float:
     """Return the noise variance of λ times an energy, learned if need be."""
     if task.noise_std is not None:
@@ -293,8 +226,10 @@ def _compare_spaces(data: Heights, ordered: list[Model], kernels: dict[ModelSpec
         found.append(_fit(ModelSpec(nu=nu, space="integrand"), data, None, kernels))
     found.sort(key=lambda model: -model.score)
     volumes = nearest_volumes(data.x)
+    # Where the integrand fills next to nothing of the cube, what is left out elsewhere says nothing of it.
+    is_wide = float(volumes @ np.exp(-data.height)) > WIDE
     better = left_out_error(found[0], data, volumes) < MUCH_BETTER * left_out_error(ordered[0], data, volumes)
-    return found if better or found[0].score > ordered[0].score else ordered
+    return found if (is_wide and better) or found[0].score > ordered[0].score else ordered
 
 
 def _neighbours(spec: ModelSpec, dim: int, n: int, can_rotate: bool) -> list[ModelSpec]:
@@ -336,8 +271,9 @@ def _plan(task: Task, made: Round, known: Knowledge) -> Round:
             size = min(size, n_left - n_drawn)
         candidates = cloud(known, generator) if searching else spread_candidates(known, draws, generator)
         nothing = np.empty((0, task.dim))
+        every = explore_every(made.predictions, known)
         region = _cube(task.dim) if made.models[0].spec.space == "integrand" else region
-        points = choose_batch(made.surrogate, candidates, region, size, known.noise, nothing, searching)
+        points = choose_batch(made.surrogate, candidates, region, size, known.noise, nothing, made.n, every, searching)
     prediction = _predict(made, known, points, drawing)
     return replace(
         made,
@@ -346,6 +282,11 @@ def _plan(task: Task, made: Round, known: Knowledge) -> Round:
         predictions=(*made.predictions, prediction),
         plan=points,
     )
+
+
+def explore_every(predictions: tuple[Prediction, ...], known: Knowledge) -> int:
+    """Return how many points go to one that explores: fewer where predictions of far places went wrong."""
+    return round(EXPLORE_RARELY / min(far_surprise(predictions, known), EXPLORE_RARELY / EXPLORE_OFTEN))
 
 
 def _cube(dim: int) -> Region:
@@ -391,48 +332,6 @@ def _decide_drawn(task: Task, made: Round, known: Knowledge) -> int:
     wrong = surprise(made.predictions, known)
     share = SMALLEST_DRAWN * min(max(wrong, 1.0), LARGEST_DRAWN / SMALLEST_DRAWN)
     return max(1, round(share * task.budget))
-
-
-def surprise(predictions: tuple[Prediction, ...], known: Knowledge) -> float:
-    """Return the root mean square of how wrong predictions were, in the sds they claimed: 1 if they were right.
-
-    Recent ones and those where the integrand is large count most.
-    """
-    position, height, score, _ = _scores(predictions, known)
-    weights = (position / max(float(known.position[-1]), 1.0)) ** 4 * np.exp(-np.maximum(height, 0.0))
-    return _root_mean_square(score, weights)
-
-
-def far_surprise(predictions: tuple[Prediction, ...], known: Knowledge) -> float:
-    """Return the same for recent predictions away from the integrand, from their median score; at least 1.
-
-    The median, because a few places may well be like no other, and this is about all of them.
-    """
-    position, height, _, score = _scores(predictions, known)
-    far = (position >= 0.5 * known.position[-1]) & (height > 1.0)
-    if np.sum(far) < FEWEST_FAR:
-        return 1.0
-    return max(1.0, math.sqrt(float(np.median(score[far])) / MEDIAN_SQUARE))
-
-
-def _scores(
-    predictions: tuple[Prediction, ...], known: Knowledge
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return, for every prediction that was put to the test, its position, its height and its two squared scores."""
-    asked = np.concatenate([[], *(p.start + np.arange(len(p.mean)) for p in predictions)])
-    mean = np.concatenate([[], *(prediction.mean for prediction in predictions)])
-    variance = np.concatenate([[], *(prediction.variance for prediction in predictions)])
-    bare = np.concatenate([[], *(prediction.bare_variance for prediction in predictions)])
-    finite = np.isfinite(known.y)
-    _, of_asked, of_known = np.intersect1d(asked, known.position[finite], return_indices=True)
-    y, mean = known.y[finite][of_known], mean[of_asked]
-    score, bare_score = ((y - mean) ** 2 / np.maximum(claimed[of_asked], 1e-12) for claimed in (variance, bare))
-    return asked[of_asked], np.minimum(y, mean) - known.lowest, np.minimum(score, LARGEST_SCORE), bare_score
-
-
-def _root_mean_square(scores: FloatArray, weights: FloatArray) -> float:
-    """Return the root of the weighted mean, drawn towards 1 where there is little weight."""
-    return math.sqrt((PRIOR_WEIGHT + float(weights @ scores)) / (PRIOR_WEIGHT + float(np.sum(weights))))
 
 
 def _rotation(draws: FloatArray, old: Coordinates | None) -> Coordinates | None:

@@ -13,9 +13,10 @@ from typing import Literal
 
 import numpy as np
 
-from zhat.core.arrays import FloatArray
+from zhat.core.arrays import FloatArray, Surface
 from zhat.core.gp import GaussianProcess
 from zhat.core.sampling import Draws, draw_langevin
+from zhat.core.target import Target
 from zhat.estimators.base import (
     Finding,
     Task,
@@ -57,6 +58,11 @@ class MaximumVariance:
     def estimate(self, task: Task, facts: Evaluations) -> Finding:
         """Return log ∫ e^{-λμ}, with the surrogate's uncertainty carried over to it."""
         return _one_batch_finding(self.model, task, facts)
+
+    def posterior(self, task: Task, facts: Evaluations) -> Target | None:
+        """Return e^{-λμ}/Z on the unit cube, with μ from all facts; None if no finite energy was seen."""
+        found = surrogate(self.model, task, facts)
+        return None if found is None else found.target
 
 
 @dataclass(frozen=True)
@@ -135,9 +141,19 @@ class TwoBatch:
         diagnostics |= {"draws_method": draws.method, "draws_energy_shift": draws.energy_shift}
         return Finding(finding.log_z, std_error, notes, diagnostics)
 
+    def posterior(self, task: Task, facts: Evaluations) -> Target | None:
+        """Return e^{-λμ}/Z on the unit cube, with μ from all facts; None if no finite energy was seen."""
+        found = surrogate(self.model, task, facts)
+        return None if found is None else found.target
+
     def first_batch(self, task: Task, facts: Evaluations) -> Surrogate | None:
         """Return the surrogate of the first batch."""
         return surrogate(self.model, task, facts.head(self.n_first(task)))
+
+    def surface(self, task: Task, facts: Evaluations) -> tuple[Surface, int]:
+        """Return the first batch's surrogate of the energy on the unit cube, and the size of that batch."""
+        found = self.first_batch(task, facts)
+        return (lambda x: np.full(len(x), np.inf)) if found is None else found.process.mean, self.n_first(task)
 
     def _draws(self, task: Task, found: Surrogate) -> Draws:
         """Return all draws of the second batch; the k-th does not depend on how many are asked for at a time."""

@@ -85,8 +85,8 @@ def _draw_map(axes: Axes, bounds: tuple[tuple[float, float], ...], panel: Panel,
     x, y = np.linspace(left, right, _GRID), np.linspace(bottom, top, _GRID)
     filled = axes.contourf(x, y, panel.surface.reshape(_GRID, _GRID).T, levels=levels, cmap="viridis")
     if len(panel.first):
-        axes.plot(*panel.first.T, "o", ms=3.4, color="white", mec="black", mew=0.4, label="first batch: design")
-        axes.plot(*panel.second.T, "o", ms=3.4, color=ORANGE, mec="black", mew=0.4, label="second batch: draws")
+        axes.plot(*panel.first.T, "o", ms=3.4, color="white", mec="black", mew=0.4, label="design")
+        axes.plot(*panel.second.T, "o", ms=3.4, color=ORANGE, mec="black", mew=0.4, label="draws")
     margin = 0.02 * (right - left)
     axes.set(xlim=(left - margin, right + margin), ylim=(bottom - margin, top + margin), aspect="equal")
     axes.set_title(panel.title, fontsize=10)

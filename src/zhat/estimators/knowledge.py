@@ -1,0 +1,128 @@
+"""What the rounds of the adaptive method know, what they predicted, and how wrong that was."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from zhat.core.arrays import FloatArray
+from zhat.core.models import Heights
+from zhat.estimators.base import Task
+
+#: A single prediction counts as wrong by at most the root of this, in sds; and to begin with, so many were right.
+LARGEST_SCORE = 100.0
+PRIOR_WEIGHT = 2.0
+#: The median of the square of a standard normal variable, and how many it takes for one to mean anything.
+MEDIAN_SQUARE = 0.455
+FEWEST_FAR = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Knowledge:
+    """Facts as the rounds see them, failed ones left out.
+
+    Attributes
+    ----------
+    x
+        Where, on the unit cube.
+    y
+        λ times the energies, +inf included.
+    noise
+        Their noise variance.
+    position
+        Each one's place among all evaluations.
+    """
+
+    x: FloatArray
+    y: FloatArray
+    noise: float
+    position: FloatArray
+
+    @property
+    def lowest(self) -> float:
+        """The lowest of all."""
+        return float(np.min(self.y))
+
+    def n_low(self) -> int:
+        """Return how many are low enough to matter."""
+        heights = self.heights()
+        return int(np.sum(heights.height < heights.relevant_height))
+
+    def heights(self) -> Heights:
+        """Return the finite ones, from the lowest up."""
+        finite = np.isfinite(self.y)
+        height = self.y[finite] - self.lowest
+        return Heights(self.x[finite], height, np.full(len(height), self.noise))
+
+
+def knowledge(task: Task, unit: FloatArray, y: FloatArray, noise: float) -> Knowledge:
+    """Return the facts that have a value."""
+    ok = ~np.isnan(y)
+    return Knowledge(unit[ok], task.inverse_temperature * y[ok], noise, np.flatnonzero(ok).astype(float))
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """What a round predicted of the points it asked for.
+
+    Attributes
+    ----------
+    start
+        The position of the first of them.
+    mean, variance
+        λ times the energy, and its variance, noise included.
+    bare_variance
+        The variance if every height is believed, irrelevant ones too.
+    drawn
+        Whether they were drawn from the integrand.
+    """
+
+    start: int
+    mean: FloatArray
+    variance: FloatArray
+    bare_variance: FloatArray
+    drawn: bool
+
+
+def surprise(predictions: tuple[Prediction, ...], known: Knowledge) -> float:
+    """Return the root mean square of how wrong predictions were, in the sds they claimed: 1 if they were right.
+
+    Recent ones and those where the integrand is large count most.
+    """
+    position, height, score, _ = _scores(predictions, known)
+    weights = (position / max(float(known.position[-1]), 1.0)) ** 4 * np.exp(-np.maximum(height, 0.0))
+    return _root_mean_square(score, weights)
+
+
+def far_surprise(predictions: tuple[Prediction, ...], known: Knowledge) -> float:
+    """Return the same for recent predictions away from the integrand, from their median score; at least 1.
+
+    The median, because a few places may well be like no other, and this is about all of them.
+    """
+    position, height, _, score = _scores(predictions, known)
+    far = (position >= 0.5 * known.position[-1]) & (height > 1.0)
+    if np.sum(far) < FEWEST_FAR:
+        return 1.0
+    return max(1.0, math.sqrt(float(np.median(score[far])) / MEDIAN_SQUARE))
+
+
+def _scores(
+    predictions: tuple[Prediction, ...], known: Knowledge
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return, for every prediction that was put to the test, its position, its height and its two squared scores."""
+    asked = np.concatenate([[], *(p.start + np.arange(len(p.mean)) for p in predictions)])
+    mean = np.concatenate([[], *(prediction.mean for prediction in predictions)])
+    variance = np.concatenate([[], *(prediction.variance for prediction in predictions)])
+    bare = np.concatenate([[], *(prediction.bare_variance for prediction in predictions)])
+    finite = np.isfinite(known.y)
+    _, of_asked, of_known = np.intersect1d(asked, known.position[finite], return_indices=True)
+    y, mean = known.y[finite][of_known], mean[of_asked]
+    score, bare_score = ((y - mean) ** 2 / np.maximum(claimed[of_asked], 1e-12) for claimed in (variance, bare))
+    return asked[of_asked], np.minimum(y, mean) - known.lowest, np.minimum(score, LARGEST_SCORE), bare_score
+
+
+def _root_mean_square(scores: FloatArray, weights: FloatArray) -> float:
+    """Return the root of the weighted mean, drawn towards 1 where there is little weight."""
+    return math.sqrt((PRIOR_WEIGHT + float(weights @ scores)) / (PRIOR_WEIGHT + float(np.sum(weights))))

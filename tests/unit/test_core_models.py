@@ -1,0 +1,415 @@
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from zhat.core.arrays import sobol
+from zhat.core.fit import LengthscalePrior
+from zhat.core.gp import GaussianProcess
+from zhat.core.kernels import Kernel
+from zhat.core.models import (
+    FAR_NOISE,
+    LARGEST_FIT,
+    LENGTH_PRIOR_LOG_STD,
+    RELEVANT_HEIGHT,
+    RELEVANT_HEIGHT_PER_AXIS,
+    WARP_PENALTY,
+    Coordinates,
+    Heights,
+    Model,
+    ModelSpec,
+    Surrogate,
+    _log_jacobian,
+    fit_model,
+    left_out_error,
+    modelled_values,
+    nearest_volumes,
+)
+from zhat.core.walls import Walls
+
+CONSTANT = ModelSpec(trend="constant")
+QUADRATIC = ModelSpec(trend="quadratic")
+WARPED = ModelSpec(trend="quadratic", warp=0.15)
+INTEGRAND = ModelSpec(trend="constant", space="integrand")
+SPECS = (CONSTANT, QUADRATIC, WARPED, INTEGRAND)
+
+
+def heights_of(function, n, dim, seed=0, noise=0.0):
+    """Return heights of a function at Sobol points, the lowest of them 0."""
+    x = sobol(n, dim, seed)
+    values = function(x)
+    return Heights(x, values - np.min(values), np.full(n, noise))
+
+
+def bowl(x):
+    """Return a quadratic with axes that are not the cube's."""
+    centred = x - 0.45
+    return 6.0 * np.sum(centred**2, axis=1) + 4.0 * centred[:, 0] * np.sum(centred, axis=1)
+
+
+def wavy(x):
+    """Return heights between 0 and about 5 that are no quadratic."""
+    return 1.5 + np.sin(5.0 * x[:, 0]) + 2.0 * np.sum((x - 0.4) ** 2, axis=1) + 0.5 * np.cos(4.0 * x[:, -1])
+
+
+def student(nu, dim, width=0.15):
+    """Return the energy of a Student distribution."""
+
+    def energy(x):
+        return 0.5 * (nu + dim) * np.log1p(np.sum((x - 0.45) ** 2, axis=1) / (nu * width**2))
+
+    return energy
+
+
+def ladder(*heights):
+    """Return heights as given, at places that do not matter, in 2-d."""
+    n = len(heights)
+    return Heights(sobol(n, 2, 0), np.array(heights, dtype=float), np.zeros(n))
+
+
+@pytest.mark.parametrize("dim", [1, 2, 5])
+def test_what_matters_is_modelled_as_it_is_and_what_does_not_in_the_same_order(dim):
+    height = np.linspace(0.0, 1e4, 2001)
+    data = Heights(np.zeros((2001, dim)), height, np.linspace(0.1, 1.0, 2001))
+    values, noise = modelled_values(CONSTANT, data)
+    below = height <= data.relevant_height
+    assert 0 < np.sum(below) < 2001
+    np.testing.assert_array_equal(values[below], height[below])
+    np.testing.assert_array_equal(noise, data.noise)
+    assert np.all(np.diff(values) > 0)
+    assert np.all(values[~below] < height[~below])
+    # Ten thousand becomes some tens, and there is no step at the limit.
+    assert values[-1] < 10.0 * data.relevant_height
+    near = ladder(0.0, data.relevant_height * (1 + 1e-9)) if dim == 2 else None
+    if near is not None:
+        assert modelled_values(CONSTANT, near)[0][1] == pytest.approx(data.relevant_height, rel=2e-9)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 5])
+def test_under_a_quadratic_heights_are_as_they_are_but_far_ones_are_doubted(dim):
+    limit = RELEVANT_HEIGHT + dim * RELEVANT_HEIGHT_PER_AXIS
+    height = np.array([0.0, 3.0, limit - 0.1, limit, limit + 10.0, limit + 500.0])
+    data = Heights(sobol(6, dim, 0), height, np.full(6, 0.25))
+    assert data.relevant_height == limit
+    values, noise = modelled_values(QUADRATIC, data)
+    np.testing.assert_array_equal(values, height)
+    doubt = FAR_NOISE * np.array([0.0, 0.0, 0.0, 0.0, 10.0, 500.0])
+    np.testing.assert_allclose(noise, 0.25 + doubt**2, rtol=1e-12)
+
+
+@pytest.mark.parametrize("warp", [0.05, 0.2, 0.5])
+def test_the_noise_of_warped_heights_is_that_of_heights_times_the_squared_slope(warp):
+    data = replace(ladder(0.0, 1.0, 5.0, 10.0, 30.0), noise=np.array([0.1, 0.2, 0.3, 0.4, 0.5]))
+    values, noise = modelled_values(replace(QUADRATIC, warp=warp), data)
+    _, of_heights = modelled_values(QUADRATIC, data)
+    np.testing.assert_allclose(values, (np.exp(warp * data.height) - 1.0) / warp, rtol=1e-12)
+    h = 1e-5
+    higher, lower = (
+        modelled_values(replace(QUADRATIC, warp=warp), replace(data, height=data.height + step))[0] for step in (h, -h)
+    )
+    np.testing.assert_allclose(noise, of_heights * ((higher - lower) / (2 * h)) ** 2, rtol=1e-8)
+
+
+def test_the_integrand_of_a_noisy_height_is_right_in_the_mean_and_to_first_order_in_its_variance():
+    rng = np.random.default_rng(80)
+    true, sd = 1.3, 0.1
+    looks = true + sd * rng.standard_normal(200_000)
+    data = Heights(np.zeros((len(looks), 1)), looks, np.full(len(looks), sd**2))
+    values, noise = modelled_values(INTEGRAND, data)
+    # Five standard errors.
+    assert np.mean(values) == pytest.approx(math.exp(-true), rel=5 * sd / math.sqrt(len(looks)))
+    assert np.mean(noise) == pytest.approx(np.var(values), rel=0.03)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_the_jacobian_is_that_of_finite_differences(spec):
+    data = ladder(0.0, 0.5, 2.0, 7.0, 10.0, 12.0, 25.0, 60.0)
+    assert 12.0 < data.relevant_height < 25.0
+    h = 1e-4
+    higher, lower = (modelled_values(spec, replace(data, height=data.height + step))[0] for step in (h, -h))
+    expected = float(np.sum(np.log(np.abs(higher - lower) / (2 * h))))
+    assert _log_jacobian(spec, data) == pytest.approx(expected, rel=0.0, abs=1e-5)
+
+
+@pytest.mark.parametrize("spec", [CONSTANT, QUADRATIC])
+def test_the_jacobian_is_1_if_all_heights_matter(spec):
+    limit = ladder(0.0).relevant_height
+    assert _log_jacobian(spec, ladder(0.0, 1.0, 0.5 * limit, limit)) == 0.0
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_the_evidence_of_a_quadratic_is_the_larger_for_an_exact_one(dim):
+    data = heights_of(bowl, 40, dim)
+    quadratic, constant = (fit_model(spec, data, Coordinates.plain(dim)) for spec in (QUADRATIC, CONSTANT))
+    assert quadratic.score > constant.score + 10.0
+    query = sobol(200, dim, 1)
+    np.testing.assert_allclose(quadratic.height(query), bowl(query) - np.min(bowl(data.x)), rtol=0.0, atol=1e-5)
+
+
+def test_the_evidence_of_a_constant_is_the_larger_for_waves_and_few_points():
+    data = heights_of(lambda x: 1.0 + np.sin(9.0 * x[:, 0]) * np.cos(8.0 * x[:, 1] + x[:, 2]), 25, 3)
+    quadratic, constant = (fit_model(spec, data, Coordinates.plain(3)) for spec in (QUADRATIC, CONSTANT))
+    assert constant.score > quadratic.score
+
+
+@pytest.mark.parametrize(
+    # Two of the kernel, or three of one for each axis; one of a constant or six of a quadratic; one of a warp.
+    ("spec", "n_parameters", "penalty"),
+    [
+        (CONSTANT, 3, 0.0),
+        (replace(CONSTANT, structure="per-axis"), 4, 0.0),
+        (replace(CONSTANT, structure="additive"), 5, 0.0),
+        (QUADRATIC, 8, 0.0),
+        (WARPED, 9, WARP_PENALTY),
+    ],
+)
+def test_a_score_is_the_profile_likelihood_less_half_a_log_n_for_each_parameter_and_the_prior(
+    spec, n_parameters, penalty
+):
+    data = heights_of(wavy, 40, 2, noise=1e-3)
+    model = fit_model(spec, data, Coordinates.plain(2))
+    assert spec.n_parameters(2) == n_parameters
+    size = math.sqrt(float(np.sum(np.var(data.x, axis=0))))
+    assert model.search.prior == LengthscalePrior(size, LENGTH_PRIOR_LOG_STD)
+    # The axes of an additive kernel share a lengthscale.
+    parts = model.process.kernel.parts
+    lengths = np.concatenate([np.atleast_1d(part.lengthscale) for part in parts[:1] + parts[1:][-1:]])
+    away = np.log(lengths / size) / LENGTH_PRIOR_LOG_STD
+    expected = model.process.profile_log_likelihood() - 0.5 * n_parameters * math.log(40) - 0.5 * np.sum(away**2)
+    # The density of heights is that of warped ones times the warp's slope, e^{αh}.
+    expected += spec.warp * float(np.sum(data.height))
+    assert model.score == pytest.approx(expected - penalty, rel=0.0, abs=1e-8)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_what_was_observed_comes_back(spec):
+    data = heights_of(wavy, 40, 2, noise=1e-8)
+    assert np.max(data.height) < data.relevant_height
+    model = fit_model(spec, data, Coordinates.plain(2))
+    np.testing.assert_allclose(model.height(data.x), data.height, rtol=0.0, atol=1e-3)
+    assert np.max(model.variance(data.x)) < 1e-6
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_the_slope_of_a_height_is_its_derivative_in_what_is_modelled(spec):
+    data = heights_of(wavy, 40, 2, noise=1e-6)
+    model = fit_model(spec, data, Coordinates.plain(2))
+    query, h = sobol(50, 2, 3), 1e-5
+    height, slope = model.height_and_slope(query)
+    old = model.process
+    # A constant added to all values is added to the mean, as the trend takes it.
+    higher, lower = (
+        replace(model, process=GaussianProcess.condition(old.kernel, old.x, old.y + step, old.noise, old.trend))
+        for step in (h, -h)
+    )
+    finite = (higher.height(query) - lower.height(query)) / (2 * h)
+    np.testing.assert_allclose(slope, finite, rtol=1e-4)
+    np.testing.assert_array_equal(model.height(query), height)
+    np.testing.assert_allclose(model.variance(query), old.variance(model.coordinates(query)) * slope**2, rtol=1e-12)
+
+
+def test_a_warp_of_next_to_nothing_is_none():
+    data = heights_of(wavy, 40, 2, noise=1e-4)
+    query, kernel = sobol(50, 2, 3), Kernel(2.5, 0.5, 1.0)
+    heights = []
+    for warp in (0.0, 1e-7):
+        spec = replace(QUADRATIC, warp=warp)
+        values, noise = modelled_values(spec, data)
+        process = GaussianProcess.condition(kernel, data.x - 0.5, values, noise, "quadratic")
+        heights.append(Model(spec, Coordinates.plain(2), process, 0.0, None).height(query))
+    np.testing.assert_allclose(heights[0], heights[1], rtol=0.0, atol=1e-5)
+
+
+def test_heights_of_a_model_are_finite_even_where_its_process_leaves_its_range():
+    x = np.array([[0.1], [0.5], [0.9]])
+    query = np.linspace(0.0, 1.0, 101)[:, None]
+    for spec in (replace(WARPED, warp=0.3), INTEGRAND):
+        # Values below −1/α, and an integrand below 0.
+        process = GaussianProcess.condition(
+            Kernel(2.5, 0.3, 1.0), x - 0.5, np.array([1.0, -50.0, 1.0]), 0.0, "constant"
+        )
+        height, slope = Model(spec, Coordinates.plain(1), process, 0.0, None).height_and_slope(query)
+        assert np.all(np.isfinite(height))
+        assert np.all(np.isfinite(slope))
+
+
+@pytest.mark.parametrize("nu", [3.0, 7.0])
+def test_a_student_energy_is_modelled_better_with_the_warp_that_makes_it_quadratic(nu):
+    data = heights_of(student(nu, 3), 60, 3)
+    plain = fit_model(QUADRATIC, data, Coordinates.plain(3))
+    warped = fit_model(replace(QUADRATIC, warp=2.0 / (nu + 3)), data, Coordinates.plain(3))
+    nearly = fit_model(replace(QUADRATIC, warp=2.2 / (nu + 3)), data, Coordinates.plain(3))
+    assert warped.score > nearly.score > plain.score + 10.0
+    query = sobol(300, 3, 5)
+    truth = student(nu, 3)(query) - np.min(student(nu, 3)(data.x))
+    errors = [np.sqrt(np.mean((model.height(query) - truth) ** 2)) for model in (warped, nearly, plain)]
+    assert errors[0] < 1e-4
+    assert errors[1] < errors[2]
+
+
+@pytest.mark.parametrize(("warp", "top"), [(0.0, 50.0), (0.0, 1e3), (0.0, 1e8), (0.2, 50.0)])
+def test_one_far_height_hardly_changes_a_quadratic_model_where_it_matters(warp, top):
+    data, query = heights_of(student(3.0, 2), 40, 2), sobol(400, 2, 9)
+    truth = student(3.0, 2)(query) - np.min(student(3.0, 2)(data.x))
+    matters = truth < 6.0
+    height = data.height.copy()
+    height[np.argmax(height)] = top
+    spec, errors = replace(QUADRATIC, warp=warp), []
+    for heights in (data, replace(data, height=height)):
+        wrong = fit_model(spec, heights, Coordinates.plain(2)).height(query) - truth
+        errors.append(np.sqrt(np.mean(wrong[matters] ** 2)))
+    assert errors[0] < 0.01
+    assert errors[1] < 2.0 * errors[0]
+
+
+@pytest.mark.parametrize("dim", [1, 2, 4])
+def test_rounding_coordinates_make_points_round(dim):
+    rng = np.random.default_rng(81)
+    draws = 0.4 + 0.01 * rng.standard_normal((500, dim)) @ rng.standard_normal((dim, dim))
+    z = Coordinates.rounding(draws)(draws)
+    np.testing.assert_allclose(np.mean(z, axis=0), 0.0, rtol=0.0, atol=1e-10)
+    np.testing.assert_allclose(np.atleast_2d(np.cov(z.T)), np.eye(dim), rtol=0.0, atol=1e-8)
+
+
+def test_points_on_a_line_have_rounding_coordinates_too():
+    draws = np.outer(np.linspace(0.0, 1.0, 20), [1.0, 1.0, 0.0])
+    coordinates = Coordinates.rounding(draws)
+    assert np.all(np.isfinite(coordinates(draws)))
+    assert np.linalg.matrix_rank(coordinates.matrix / np.linalg.norm(coordinates.matrix, axis=0)) == 3
+
+
+@pytest.mark.parametrize("dim", [1, 3])
+def test_plain_coordinates_are_those_of_the_cube_from_its_centre(dim):
+    x = sobol(10, dim, 0)
+    np.testing.assert_array_equal(Coordinates.plain(dim)(x), x - 0.5)
+
+
+@pytest.mark.parametrize("spec", [QUADRATIC, WARPED])
+def test_a_quadratic_is_the_same_in_any_affine_coordinates(spec):
+    data = heights_of(bowl, 40, 2)
+    if spec.warp:
+        data = replace(data, height=np.log1p(spec.warp * data.height) / spec.warp)
+    query = sobol(100, 2, 1)
+    rounding = Coordinates.rounding(data.x[data.height < 1.0])
+    plain, rotated = (fit_model(spec, data, coordinates) for coordinates in (Coordinates.plain(2), rounding))
+    np.testing.assert_allclose(plain.height(query), rotated.height(query), rtol=0.0, atol=1e-4)
+
+
+@pytest.mark.parametrize("n", [7, 10, 51, 99, 100, 101])
+def test_thinning_keeps_the_lowest_half_and_some_of_the_others_in_order(n):
+    rng = np.random.default_rng(82)
+    data = Heights(rng.random((100, 2)), rng.permutation(100).astype(float), rng.random(100))
+    thin = data.thinned(n)
+    if n >= 100:
+        assert thin is data
+        return
+    assert n // 2 < len(thin.height) <= n
+    assert set(range(n // 2)) <= set(thin.height)
+    # Also of the high ones, from bottom to top.
+    assert np.max(thin.height) > 100 - 100 / (n - n // 2) - 1
+    rows = [int(np.flatnonzero(data.height == height)[0]) for height in thin.height]
+    assert rows == sorted(set(rows))
+    np.testing.assert_array_equal(thin.x, data.x[rows])
+    np.testing.assert_array_equal(thin.noise, data.noise[rows])
+
+
+def test_a_model_of_many_heights_is_fitted_to_some_and_conditioned_on_all():
+    data = heights_of(wavy, LARGEST_FIT + 100, 2, noise=1e-6)
+    model = fit_model(QUADRATIC, data, Coordinates.plain(2))
+    assert len(model.search.likelihood.y) <= LARGEST_FIT
+    assert len(model.process.y) == LARGEST_FIT + 100
+    np.testing.assert_allclose(model.height(data.x), data.height, rtol=0.0, atol=1e-2)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_the_error_of_leaving_one_out_is_that_of_fitting_the_others(spec):
+    data = heights_of(wavy, 30, 2, noise=1e-3)
+    model = fit_model(spec, data, Coordinates.plain(2))
+    volumes = nearest_volumes(data.x)
+    process, total = model.process, 0.0
+    for i in range(30):
+        rest = np.arange(30) != i
+        others = GaussianProcess.condition(
+            process.kernel, process.x[rest], process.y[rest], process.noise[rest], process.trend
+        )
+        if spec.space == "integrand":
+            predicted, seen = others.mean(process.x[i : i + 1])[0], process.y[i]
+        else:
+            predicted = math.exp(-replace(model, process=others).height(data.x[i : i + 1])[0])
+            seen = math.exp(-data.height[i])
+        total += (volumes[i] * (seen - predicted)) ** 2
+    assert left_out_error(model, data, volumes) == pytest.approx(math.sqrt(total), rel=1e-6)
+
+
+def test_the_right_model_leaves_smaller_errors():
+    data = heights_of(bowl, 30, 3)
+    volumes = nearest_volumes(data.x)
+    quadratic, constant = (
+        left_out_error(fit_model(spec, data, Coordinates.plain(3)), data, volumes) for spec in (QUADRATIC, CONSTANT)
+    )
+    assert quadratic < 0.1 * constant
+    heavy = heights_of(student(3.0, 3), 60, 3)
+    volumes = nearest_volumes(heavy.x)
+    warped, plain = (
+        left_out_error(fit_model(spec, heavy, Coordinates.plain(3)), heavy, volumes)
+        for spec in (replace(QUADRATIC, warp=1 / 3), QUADRATIC)
+    )
+    assert warped < 0.1 * plain
+
+
+def test_two_points_tell_nothing_of_errors():
+    data = ladder(0.0, 1.0)
+    assert left_out_error(fit_model(CONSTANT, data, Coordinates.plain(2)), data, np.full(2, 0.5)) == math.inf
+
+
+@pytest.mark.parametrize("dim", [1, 2, 6])
+def test_the_shares_of_the_cube_sum_to_1(dim):
+    volumes = nearest_volumes(np.random.default_rng(83).random((50, dim)))
+    assert volumes.shape == (50,)
+    assert np.all(volumes >= 0)
+    assert np.sum(volumes) == pytest.approx(1.0, rel=1e-12)
+
+
+def test_the_shares_of_a_line_are_between_midpoints():
+    x = np.sort(np.random.default_rng(84).random(12))
+    edges = np.concatenate([[0.0], 0.5 * (x[1:] + x[:-1]), [1.0]])
+    # Sobol points miss the share of an interval by no more than two of them.
+    np.testing.assert_allclose(nearest_volumes(x[:, None]), np.diff(edges), rtol=0.0, atol=2 / 4096)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_equal_heights_make_a_flat_model(spec):
+    data = Heights(sobol(12, 2, 0), np.zeros(12), np.zeros(12))
+    model = fit_model(spec, data, Coordinates.plain(2))
+    assert model.search is None
+    query = sobol(50, 2, 1)
+    np.testing.assert_allclose(model.height(query), 0.0, rtol=0.0, atol=1e-6)
+    assert np.max(model.variance(query)) < 1e-6
+
+
+def test_another_kernel_is_conditioned_on_the_same_data():
+    data = heights_of(wavy, 30, 2, noise=1e-4)
+    model, kernel = fit_model(QUADRATIC, data, Coordinates.plain(2)), Kernel(1.5, 0.2, 3.0)
+    other, query = model.with_kernel(kernel), sobol(20, 2, 1)
+    expected = GaussianProcess.condition(kernel, data.x - 0.5, data.height, 1e-4, "quadratic")
+    np.testing.assert_array_equal(other.height(query), expected.mean(query - 0.5))
+    assert other.spec == model.spec
+
+
+def test_the_bare_variance_forgets_how_far_heights_were_doubted():
+    data = heights_of(lambda x: 60.0 * np.sum((x - 0.4) ** 2, axis=1) + wavy(x), 40, 2)
+    assert np.max(data.height) > data.relevant_height
+    model = fit_model(QUADRATIC, data, Coordinates.plain(2))
+    far = data.x[data.height > 1.3 * data.relevant_height]
+    assert np.all(model.bare_variance(far, 1e-8) < 1e-7)
+    assert np.all(model.variance(far) > model.bare_variance(far, 1e-8))
+
+
+def test_a_surrogate_is_its_model_and_its_walls():
+    data = heights_of(wavy, 30, 2)
+    model, query = fit_model(CONSTANT, data, Coordinates.plain(2)), sobol(50, 2, 1)
+    walls = Walls.around(data.x, data.x[:, 0] < 0.6)
+    np.testing.assert_array_equal(Surrogate(model, None).height(query), model.height(query))
+    expected = model.height(query) + walls.height(query)
+    np.testing.assert_array_equal(Surrogate(model, walls).height(query), expected)

@@ -1,0 +1,110 @@
+import math
+
+import numpy as np
+import pytest
+from scipy.spatial import KDTree
+from scipy.stats import norm
+
+from zhat.core.arrays import sobol
+from zhat.core.walls import SMALLEST_SD, Walls
+
+DIRECTIONS = ([1.0, 0.0], [1.0, 1.0], [2.0, -1.0])
+
+
+def half_plane(direction):
+    """Return the signed distance from a line through the square's centre."""
+    normal = np.array(direction) / np.linalg.norm(direction)
+    return lambda x: (x - 0.5) @ normal
+
+
+def found(direction, n=100, seed=0):
+    x = sobol(n, 2, seed)
+    distance = half_plane(direction)
+    return Walls.around(x, distance(x) < 0), distance
+
+
+def test_no_walls_if_all_is_finite():
+    assert Walls.around(sobol(20, 2, 0), np.ones(20, dtype=bool)) is None
+
+
+def test_nothing_finite_is_improbable_everywhere():
+    walls = Walls.around(sobol(20, 2, 0), np.zeros(20, dtype=bool))
+    assert np.all(np.exp(-walls.height(sobol(100, 2, 1))) < 1e-3)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 4])
+def test_one_infinite_point_is_improbable_and_the_finite_ones_are_not(dim):
+    x = sobol(30, dim, 0)
+    finite = np.arange(30) != 7
+    probability = np.exp(-Walls.around(x, finite).height(x))
+    assert probability[7] < 1e-6
+    assert np.all(probability[finite] > 1 - 1e-6)
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_the_finite_side_is_probable_and_the_other_is_not(direction):
+    walls, distance = found(direction)
+    query = sobol(1000, 2, 1)
+    probability = np.exp(-walls.height(query))
+    assert np.min(probability[distance(query) < -0.15]) > 0.8
+    assert np.max(probability[distance(query) > 0.15]) < 0.2
+    # In the mean, most certain.
+    assert np.mean(probability[distance(query) < 0]) > 0.9
+    assert np.mean(probability[distance(query) > 0]) < 0.1
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_line_is_found_within_a_few_percent_by_a_hundred_points(direction, seed):
+    walls, distance = found(direction, seed=seed)
+    query = sobol(4096, 2, 100)
+    wrong = (walls.height(query) < math.log(2.0)) != (distance(query) < 0)
+    assert np.mean(wrong) < 0.04
+    # And nowhere farther off than points are apart.
+    assert np.max(np.abs(distance(query[wrong]))) < 0.1
+
+
+@pytest.mark.parametrize("n", [20, 100, 400])
+def test_the_sides_are_told_better_than_by_the_nearest_point(n):
+    query = sobol(4096, 2, 100)
+    for seed in range(3):
+        walls, distance = found([1.0, 1.0], n, seed)
+        finite = distance(query) < 0
+        nearest = distance(walls.process.x[KDTree(walls.process.x).query(query)[1]]) < 0
+        assert np.mean((walls.height(query) < math.log(2.0)) != finite) < np.mean(nearest != finite)
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_doubt_is_largest_at_the_line(direction):
+    walls, distance = found(direction)
+    query = sobol(2000, 2, 1)
+    doubt, away = walls.doubt(query), np.abs(distance(query))
+    assert away[np.argmax(doubt)] < 0.05
+    assert np.mean(doubt[away < 0.03]) > 2.0 * np.mean(doubt[away > 0.2])
+    assert np.max(doubt) == pytest.approx(0.5, abs=0.01)
+    # Of the points themselves there is none.
+    assert np.max(walls.doubt(walls.process.x)) < 1e-3
+
+
+def test_probability_and_doubt_are_those_of_a_normal_score():
+    walls, _ = found([1.0, 1.0])
+    query = sobol(200, 2, 1)
+    sd = np.sqrt(walls.process.variance(query) + SMALLEST_SD**2)
+    probability = norm.cdf(walls.process.mean(query) / sd)
+    np.testing.assert_allclose(np.exp(-walls.height(query)), probability, rtol=1e-9)
+    np.testing.assert_allclose(walls.doubt(query), np.sqrt(probability * (1 - probability)), rtol=1e-5, atol=1e-8)
+    assert np.all(walls.height(query) >= 0)
+    assert np.all(walls.doubt(query) <= 0.5)
+
+
+def test_unlikeness_is_0_at_the_point_itself_and_grows_with_the_distance():
+    walls, _ = found([1.0, 0.0])
+    point = np.array([0.3, 0.6])
+    query = point + np.outer(np.linspace(0.0, 0.4, 20), [1.0, 0.0])
+    unlike = walls.unlike(query, point)
+    assert unlike[0] == pytest.approx(0.0, abs=1e-12)
+    assert np.all(np.diff(unlike) > 0)
+    assert np.all(unlike < 1)
+    # It is what a kernel of smoothness ½ makes of the distance.
+    expected = -np.expm1(-np.linalg.norm(query - point, axis=1) / walls.process.kernel.lengthscale)
+    np.testing.assert_allclose(unlike, expected, rtol=0.0, atol=1e-12)
