@@ -111,13 +111,15 @@ class Estimate:
     def summary(self) -> str:
         """Return the estimate in a few lines of text."""
         low, high = self.interval(0.95)
+        # As many decimals as the error makes worth reading.
+        decimals = 5 if not self.std_error > 0 else min(max(2 - math.floor(math.log10(self.std_error)), 3), 12)
         if math.isnan(self.std_error):
             error = "no error estimate"
         else:
-            error = f"± {self.std_error:.2g}   (95%: {low:.6g} to {high:.6g})"
+            error = f"± {self.std_error:.2g}   (95%: {low:.{decimals}f} to {high:.{decimals}f})"
         failed = self.evaluations.n_failed
         lines = [
-            f"log Z     {self.log_z:.6g}  {error}",
+            f"log Z     {self.log_z:.{decimals}f}  {error}",
             f"method    {self.method}, λ = {self.inverse_temperature:g}, {self.domain.dim}-d, seed {self.seed}",
             f"spent     {self.n_evaluations} of {self.budget} evaluations" + (f", {failed} failed" if failed else ""),
             f"status    {self.status}",

@@ -171,16 +171,20 @@ def test_the_first_of_a_batch_takes_most_off_the_variance_of_the_integral(spec, 
     model = model_of(Kernel(2.5, 0.4, 0.3), spec=SPECS[spec])
     region, candidates = region_of(model), sobol(50, 2, 3)
     assert _Conditioned(model, candidates, region, noise).typical_sd < acquire.LARGEST_FIRST_ORDER_SD
+
+    def modelled_noise(points):  # what the noise of a height is in what is modelled
+        return noise / model.height_and_slope(points)[1] ** 2
+
     chosen = choose(Surrogate(model, None), candidates, region, 2, noise)
     process = model.process
     for point in chosen:
         left = [
-            expected_state(model, process.append(z, 0.0, noise), candidates, region)[2]
-            for z in model.coordinates(candidates)
+            expected_state(model, process.append(z, 0.0, its_noise), candidates, region)[2]
+            for z, its_noise in zip(model.coordinates(candidates), modelled_noise(candidates), strict=True)
         ]
         np.testing.assert_array_equal(point, candidates[np.argmin(left)])
         # The second is chosen as if the first were known, and from the others.
-        process = process.append(model.coordinates(point[None, :])[0], 0.0, noise)
+        process = process.append(model.coordinates(point[None, :])[0], 0.0, modelled_noise(point[None, :])[0])
         candidates = without(candidates, point)
 
 

@@ -6,7 +6,7 @@ import pytest
 from scipy.integrate import quad
 
 from zhat.core.arrays import sobol
-from zhat.core.belief import LINEAR_SD, belief, hyperparameter_spread, integral_variance
+from zhat.core.belief import LARGEST_VARIANCE, LINEAR_SD, belief, hyperparameter_spread, integral_variance
 from zhat.core.gp import GaussianProcess
 from zhat.core.kernels import Kernel, SumKernel
 from zhat.core.models import Coordinates, Heights, Model, ModelSpec, fit_model
@@ -80,6 +80,24 @@ def test_a_belief_of_large_sd_is_that_of_draws_of_the_surface(spec, scale):
     # A sum of lognormals is not quite one of them.
     assert believed.shift == pytest.approx(np.mean(draws), rel=0.0, abs=0.15 * np.std(draws))
     assert believed.variance == pytest.approx(np.var(draws), rel=0.2)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_a_belief_of_large_sd_has_the_two_moments_of_the_integral(spec):
+    model = model_of(SPECS[spec], 3.0)
+    region, base = region_of(model)
+    height, slope = model.height_and_slope(region.points)
+    covariance = model.process.covariance(model.coordinates(region.points)) * np.outer(slope, slope)
+    assert math.sqrt(float(region.weights @ np.diag(covariance))) > LINEAR_SD
+    assert np.max(covariance) < LARGEST_VARIANCE
+    # Means of lognormals, and of their products.
+    means = region.weights * np.exp(base - height + 0.5 * np.diag(covariance))
+    relative = float(means @ np.expm1(covariance) @ means) / np.sum(means) ** 2
+    believed = belief(model, region, base)
+    assert math.exp(believed.shift + 0.5 * believed.variance) == pytest.approx(np.sum(means), rel=1e-9)
+    # The weights are rounded to a thousandth, of which a point has four; a variance to first order is off by more.
+    assert math.expm1(believed.variance) == pytest.approx(relative, rel=0.02)
+    assert relative > 1.05 * float(means @ covariance @ means) / np.sum(means) ** 2
 
 
 @pytest.mark.parametrize("spec", [*SPECS.values(), ModelSpec(space="integrand")])

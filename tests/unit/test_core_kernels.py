@@ -134,30 +134,6 @@ def five_point(function, h):
     return (8.0 * (function(h) - function(-h)) - (function(2 * h) - function(-2 * h))) / (12.0 * h)
 
 
-@pytest.mark.parametrize("lengthscale", [0.4, (0.3, 0.7, 1.5)])
-@pytest.mark.parametrize("nu", DERIVATIVE_NUS)
-def test_the_derivative_in_x_is_that_of_finite_differences(nu, lengthscale):
-    rng = np.random.default_rng(4)
-    kernel = Kernel(nu, lengthscale, scale=2.3)
-    centres, point = rng.random((12, 3)), rng.random(3)
-    gradient = kernel.gradient(point, centres)
-    assert gradient.shape == (12, 3)
-    for axis in range(3):
-        step = np.eye(3)[axis]
-
-        def moved(h, step=step):
-            return kernel.matrix((point + h * step)[None, :], centres)[0]
-
-        # Rounding gives 1e-16 / 1e-3, truncation some 1e-12 times fifth derivatives of up to 1e4.
-        np.testing.assert_allclose(gradient[:, axis], five_point(moved, 5e-4), rtol=0.0, atol=2e-9)
-
-
-def test_the_derivative_in_x_at_a_centre_is_zero():
-    centre = np.array([0.3, 0.6])
-    for nu in DERIVATIVE_NUS:
-        np.testing.assert_array_equal(Kernel(nu, (0.2, 0.5), 1.7).gradient(centre, centre[None, :]), 0.0)
-
-
 @pytest.mark.parametrize("nu", DERIVATIVE_NUS)
 def test_the_derivative_in_one_lengthscale_is_slope_times_q(nu):
     rng = np.random.default_rng(5)

@@ -38,11 +38,11 @@ ROUNDING = 1e-14
 class _Conditioned:
     """Posterior variances at fixed points, and their covariance with an integral, as more points are observed."""
 
-    def __init__(self, model: Model, points: FloatArray, region: Region, noise: float) -> None:
+    def __init__(self, model: Model, points: FloatArray, region: Region, noise: float | FloatArray) -> None:
         process = model.process
         self._kernel = process.kernel
         self._z = model.coordinates(points)
-        self._noise = noise
+        self._noise = np.broadcast_to(np.asarray(noise, dtype=float), len(points))
         self._explained, self._free = process.half_covariance(self._z)
         self.floor = ROUNDING * self._kernel.scale
         self.variance = np.maximum(
@@ -72,7 +72,7 @@ class _Conditioned:
         column -= self._explained.T @ self._explained[:, chosen]
         column += self._free.T @ self._free[:, chosen]
         column -= self._steps.T @ self._steps[:, chosen]
-        spread = math.sqrt(max(float(self.variance[chosen]), self.floor) + self._noise)
+        spread = math.sqrt(max(float(self.variance[chosen]), self.floor) + self._noise[chosen])
         # No covariance exceeds the product of two sds, whatever rounding says.
         sd = np.sqrt(self.variance)
         step = np.clip(column / spread, -sd, sd)
@@ -110,7 +110,7 @@ def choose_batch(
     n
         How many.
     noise
-        Noise variance of an observation, in the units of what is modelled.
+        Noise variance of an observed height.
     pending
         Points that are being observed already.
     start
@@ -122,15 +122,18 @@ def choose_batch(
     """
     points = np.vstack([candidates, pending])
     model, walls = surrogate.model, surrogate.walls
-    state = _Conditioned(model, points, region, noise)
+    height, slope = model.height_and_slope(points)
+    state = _Conditioned(model, points, region, noise / slope**2)
     for index in range(len(candidates), len(points)):
         state.observe(index)
-    height, slope = model.height_and_slope(points)
+    if model.spec.space == "integrand":
+        # What matters is the integrand's own sd, not that of a height which may be infinite.
+        slope = np.ones(len(points))
     if walls is not None:
         height = height + walls.height(points)
     doubt = None if walls is None else walls.doubt(points)
     first_order = model.spec.space == "integrand" or state.typical_sd < LARGEST_FIRST_ORDER_SD
-    first_order &= not searching
+    first_order &= not searching or model.spec.space == "integrand"
     available = np.arange(len(points)) < len(candidates)
     chosen: list[int] = []
     for number in range(start + 1, start + n + 1):

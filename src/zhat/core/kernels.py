@@ -95,15 +95,6 @@ class Kernel:
         self.fill(x, c, values)
         return values
 
-    def gradient(self, x: FloatArray, c: FloatArray) -> FloatArray:
-        """Return the derivative of ``k(x, c_i)`` in the single point ``x``, shape ``(m, d)``."""
-        difference: FloatArray = (x - c) * self.inverse_lengths
-        q = np.einsum("ij,ij->i", difference, difference)
-        slope = np.empty_like(q)
-        correlation_and_slope(self.nu, q, slope)
-        slope *= -self.scale
-        return np.asarray(slope[:, None] * difference * self.inverse_lengths)
-
 
 @dataclass(frozen=True)
 class SumKernel:

@@ -37,7 +37,7 @@ SMALLEST_INTEGRAND = 1e-9
 #: A warped surrogate goes no further below the lowest height seen.
 DEEPEST = 10.0
 #: Warped heights are cut off at the exponential of this.
-LARGEST_EXPONENT = 100.0
+LARGEST_EXPONENT = 15.0
 
 #: What the process models: heights, or the integrand e^{-h} itself.
 Space = Literal["height", "integrand"]
@@ -70,6 +70,11 @@ class ModelSpec:
     rotated: bool = False
     space: Space = "height"
     warp: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse what `modelled_values` does not know."""
+        if self.warp > 0.0 and (self.trend != "quadratic" or self.space != "height"):
+            raise ValueError("a warp is for heights under a quadratic trend")
 
     def n_parameters(self, dim: int) -> int:
         """Return how many numbers are fitted to the data."""
@@ -270,7 +275,7 @@ def nearest_volumes(x: FloatArray, n: int = 4096) -> FloatArray:
 def _log_jacobian(spec: ModelSpec, data: Heights) -> float:
     """Return what makes densities of modelled values densities of heights, so that evidences can be compared."""
     if spec.space == "integrand":
-        return -float(np.sum(data.height))
+        return -float(np.sum(data.height + 0.5 * data.noise))
     if spec.trend == "quadratic":
         return float(np.sum(np.minimum(spec.warp * data.height, LARGEST_EXPONENT)))
     limit = data.relevant_height
