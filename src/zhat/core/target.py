@@ -24,7 +24,10 @@ from zhat.core.smc import importance_draws, sequential_monte_carlo
 GRID_DIM = 3
 #: Below this effective share of uniform points, e^{-λg} is too narrow for them.
 NARROW = 0.1
-#: Importance weights with fewer effective points than this are not believed.
+#: Importance weights with a smaller effective share than this are not believed, if particles are; which they are not
+#: where too few of the first ones have descendants. Then any that rest on a fair number of points are.
+SMALLEST_ESS_SHARE = 0.02
+LARGEST_PARTICLE_ERROR = 0.1
 FEWEST_EFFECTIVE = 100.0
 #: Relative accuracy of the grid whose nodes stand for the distribution.
 COARSE_TOLERANCE = 1e-4
@@ -136,7 +139,9 @@ def narrow_target(
     )
     n_points = population.n_points + len(points)
     error = relative_standard_error(log_weights)
-    if effective_sample_size(log_weights) > FEWEST_EFFECTIVE:
+    effective = effective_sample_size(log_weights)
+    lost = population.relative_error > LARGEST_PARTICLE_ERROR and effective > FEWEST_EFFECTIVE
+    if lost or effective > SMALLEST_ESS_SHARE * len(points):
         integral = LogIntegral(log_mean_exp(log_weights), error, n_points, "importance")
         return PoolTarget(points, energies, log_weights, integral)
     integral = LogIntegral(population.log_integral, population.relative_error, n_points, "smc")
