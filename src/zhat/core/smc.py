@@ -22,7 +22,7 @@ from zhat.core.logspace import effective_sample_size, log_mean_exp, log_sum_exp
 ESS_SHARE = 0.5
 #: Sweeps of moves at a temperature on the way, and at the last one.
 SWEEPS = 8
-LAST_SWEEPS = 24
+LAST_SWEEPS = 64
 #: Temperatures at most; a hundred thousand nats between the best and a typical energy need about a hundred.
 MAX_STAGES = 400
 
