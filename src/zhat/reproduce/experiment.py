@@ -10,11 +10,12 @@ from importlib import resources
 from typing import Any
 
 from zhat.errors import FileError, InvalidArgument
-from zhat.estimators import METHODS
 
 #: Budgets of every panel: powers of two, so that the first batch of T is the whole of T/2.
 BUDGETS = (8, 16, 32, 64, 128, 256)
-#: Methods that are not in `METHODS` but differ from one of them in a setting.
+#: The paper's five methods, and its two batches with draws that are exact.
+PAPER_METHODS = ("mc", "pc", "pc-mc", "mvs", "mvs-lmc", "mvs-exact")
+#: Methods that are none of these but differ from one of them in a setting.
 VARIANTS = {"pc-corner": "pc"}
 
 Options = tuple[tuple[str, float | int], ...]
@@ -142,10 +143,10 @@ def parse_figure(name: str, text: str) -> FigurePlan:
 
 def _panels(place: str, group: dict[str, Any]) -> list[Panel]:
     """Return the panels of a group: rows of noise, columns of λ."""
-    methods = tuple(group.get("methods", METHODS))
+    methods = tuple(group.get("methods", PAPER_METHODS))
     for method in methods:
-        if method not in METHODS and method not in VARIANTS:
-            raise FileError(f"{place}: method {method!r} is not one of {', '.join([*METHODS, *VARIANTS])}")
+        if method not in PAPER_METHODS and method not in VARIANTS:
+            raise FileError(f"{place}: method {method!r} is not one of {', '.join([*PAPER_METHODS, *VARIANTS])}")
     panels = []
     for noise_std in group["noise_stds"]:
         series = Series(
