@@ -7,7 +7,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 .PHONY: demo test lint bench accuracy coverage clean
 
 demo: .venv/installed
-	$(BIN)/zhat demo
+	$(ONE_THREAD) $(BIN)/zhat demo
 
 test: .venv/installed
 	$(ONE_THREAD) $(BIN)/python -m pytest -n auto --dist worksteal
