@@ -13,15 +13,18 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from zhat.core.arrays import FloatArray, blocks
-from zhat.core.models import Model, Surrogate
+from zhat.core.models import INTEGRAND, Model, Surrogate
 from zhat.core.target import Region
 
 #: One in so many points looks for modes on the border of what is known, if there is anything to find.
 BORDER_EVERY = 3
 #: One in so many explores even if the surrogate sees no need to.
 EXPLORE_ANYWAY_EVERY = 12
+#: One in so many goes where most of the integrand is farthest from any point: whatever the model, surprises are there.
+GAP_EVERY = 4
 #: A place may hide a mode if so many standard deviations take its height to the one below.
 DOUBTFUL_SDS = 5.0
 MODE_HEIGHT = 3.0
@@ -51,8 +54,8 @@ class _Conditioned:
         region_z = model.coordinates(region.points)
         region_explained, region_free = process.half_covariance(region_z)
         region_variance = self._kernel.scale - np.sum(region_explained**2, axis=0) + np.sum(region_free**2, axis=0)
-        # A model of the integrand is integrated as it is; of a height, first order wants what it does to the height.
-        slope = 1.0 if model.spec.space == "integrand" else model.height_and_slope(region.points)[1]
+        # First order wants what the process does to the height.
+        _, slope = model.height_and_slope(region.points, np.sqrt(np.maximum(region_variance, 0.0)))
         self.typical_sd = math.sqrt(max(float(region.weights @ (region_variance * slope**2)), 0.0))
         weights = region.weights * slope
         self.with_integral = self._mean_kernel(region_z, weights)
@@ -81,6 +84,10 @@ class _Conditioned:
         self._steps = np.vstack([self._steps, step])
         self.variance = np.maximum(self.variance - step**2, 0.0)
 
+    def sd(self) -> FloatArray:
+        """Return the sds of what is modelled, never 0."""
+        return np.asarray(np.sqrt(np.maximum(self.variance, self.floor)))
+
     def reduction(self) -> FloatArray:
         """Return by how much an observation at each point shrinks the variance of the integral."""
         return np.asarray(self.with_integral**2 / (np.maximum(self.variance, self.floor) + self._noise))
@@ -106,7 +113,7 @@ def choose_batch(
     candidates
         Points to choose from, at least ``n``.
     region
-        Where the integrand is; for a model of the integrand itself, the cube.
+        Where the integrand is.
     n
         How many.
     noise
@@ -121,43 +128,82 @@ def choose_batch(
         Whether low ground is yet to be found, and all else can wait.
     """
     points = np.vstack([candidates, pending])
-    model, walls = surrogate.model, surrogate.walls
-    height, slope = model.height_and_slope(points)
-    state = _Conditioned(model, points, region, noise / slope**2)
+    state = _State(surrogate, points, region, noise)
     for index in range(len(candidates), len(points)):
         state.observe(index)
-    if model.spec.space == "integrand":
-        # What matters is the integrand's own sd, not that of a height which may be infinite.
-        slope = np.ones(len(points))
-    if walls is not None:
-        height = height + walls.height(points)
-    doubt = None if walls is None else walls.doubt(points)
-    first_order = model.spec.space == "integrand" or state.typical_sd < LARGEST_FIRST_ORDER_SD
-    first_order &= not searching or model.spec.space == "integrand"
-    available = np.arange(len(points)) < len(candidates)
     chosen: list[int] = []
     for number in range(start + 1, start + n + 1):
-        sd = np.sqrt(np.maximum(state.variance, state.floor)) * np.abs(slope)
-        wish = state.reduction() if first_order else log_sinh(OPTIMISTIC_SDS * sd) - height
+        wish = state.wish(number, explore_every, searching)
+        chosen.append(int(np.argmax(np.where(state.available, wish, -np.inf))))
+        state.observe(chosen[-1])
+    return points[chosen]
+
+
+class _State:
+    """What there is to wish for at a set of points, as more and more of them are chosen."""
+
+    def __init__(self, surrogate: Surrogate, points: FloatArray, region: Region, noise: float) -> None:
+        model, self._walls = surrogate.model, surrogate.walls
+        self._points = points
+        self._is_integrand = model.spec.warp == INTEGRAND
+        self._model = model
+        self._value = model.process.mean(model.coordinates(points))
+        self._height, slope = model.unwarp(self._value, points)
+        self._slope = np.abs(slope)
+        self._process = _Conditioned(model, points, region, noise / slope**2)
+        self._walls_height = np.zeros(len(points)) if self._walls is None else self._walls.height(points)
+        self._doubt = None if self._walls is None else self._walls.doubt(points)
+        self.available = np.ones(len(points), dtype=bool)
+        self._z = model.coordinates(points)
+        self._distance = distances_to_nearest(self._z, model.process.x)
+        self._is_first_order = self._is_integrand or self._process.typical_sd < LARGEST_FIRST_ORDER_SD
+
+    def observe(self, chosen: int) -> None:
+        """Condition on an observation at one of the points, which is not available again."""
+        self.available[chosen] = False
+        self._distance = np.minimum(self._distance, distances_to_nearest(self._z, self._z[chosen : chosen + 1]))
+        if self._walls is not None and self._doubt is not None:
+            self._doubt = self._doubt * self._walls.unlike(self._points, self._points[chosen])
+        self._process.observe(chosen)
+
+    def wish(self, number: int, explore_every: int, searching: bool) -> FloatArray:
+        """Return how much each point is wished for as the one of this number."""
+        if self._doubt is not None and number % WALL_EVERY == 0:
+            return np.asarray(np.log(np.maximum(self._doubt, 1e-300)) - self._height)
+        if number % GAP_EVERY == 1 and not searching:
+            return np.asarray(
+                self._points.shape[1] * np.log(self._distance + 1e-300) - self._height - self._walls_height
+            )
         far, near = number % explore_every == 0, number % BORDER_EVERY == 0
         if (far or near) and not searching:
-            hidden = (height - DOUBTFUL_SDS * sd < MODE_HEIGHT) & (height > MODE_HEIGHT) & available
-            if model.spec.space == "height" and np.any(hidden):
-                # Where least is known, or where least would have to be wrong: on the border of what is known.
-                wish = np.where(hidden, sd if far else (MODE_HEIGHT - height) / sd, -np.inf)
-            elif number % EXPLORE_ANYWAY_EVERY == 0:
-                wish = sd
-        if walls is not None and doubt is not None and number % WALL_EVERY == 0:
-            wish = np.log(np.maximum(doubt, 1e-300)) - model.height(points)
-        best = int(np.argmax(np.where(available, wish, -np.inf)))
-        if walls is not None and doubt is not None:
-            doubt = doubt * walls.unlike(points, points[best])
-        available[best] = False
-        chosen.append(best)
-        state.observe(best)
-    return points[chosen]
+            found = self._explore(far)
+            if found is not None:
+                return found
+            if number % EXPLORE_ANYWAY_EVERY == 0:
+                return self._process.sd()
+        if self._is_integrand or (self._is_first_order and not searching):
+            return self._process.reduction()
+        sd = self._process.sd() * self._slope
+        return np.asarray(log_sinh(OPTIMISTIC_SDS * sd) - self._height - self._walls_height)
+
+    def _explore(self, far: bool) -> FloatArray | None:
+        """Return the wish to look where a mode may hide, in what is modelled; None if there is no such place."""
+        sd = self._process.sd()
+        optimistic, _ = self._model.unwarp(self._value - DOUBTFUL_SDS * sd, self._points)
+        hidden = (optimistic + self._walls_height < MODE_HEIGHT) & (self._height + self._walls_height > MODE_HEIGHT)
+        if not np.any(hidden & self.available):
+            return None
+        # Where least is known, or where least would have to be wrong: on the border of what is known.
+        low = self._model.warp(MODE_HEIGHT, self._points)
+        return np.where(hidden, sd if far else (low - self._value) / sd, -np.inf)
 
 
 def log_sinh(u: FloatArray) -> FloatArray:
     """Return log sinh(u) for u > 0, however large or small."""
     return np.asarray(u + np.log(-np.expm1(-2.0 * u)) - math.log(2.0))
+
+
+def distances_to_nearest(points: FloatArray, others: FloatArray) -> FloatArray:
+    """Return the distance from each of the points to the nearest of the others."""
+    found = [np.min(cdist(points[rows], others), axis=1) for rows in blocks(len(points), len(others))]
+    return np.concatenate(found)

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import log_ndtr
 
 from zhat.core.arrays import FloatArray, blocks
 from zhat.core.fit import Search
@@ -50,15 +51,11 @@ def belief(model: Model, region: Region, base: FloatArray, inflation: float = 1.
         What the variance is to be multiplied by: models may have been wrong before.
     """
     z = model.coordinates(region.points)
-    if model.spec.space == "integrand":
-        # Everything in units of e^{-g}: the integral is a plain mean, and linear in the process.
-        weights = region.weights * np.exp(base)
-        shift = float(weights @ model.process.mean(z))
-        variance = math.log1p(integral_variance(model, z, weights) / max(shift, 1e-12) ** 2)
-        return Belief(math.log(max(shift, 1e-12)) - 0.5 * variance, inflation * variance)
-    height, slope = model.height_and_slope(region.points)
-    sd2 = np.minimum(slope**2 * model.process.variance(z), LARGEST_VARIANCE)
-    log_terms = np.log(np.maximum(region.weights, 1e-300)) + base - height + 0.5 * sd2
+    variance_there = model.process.variance(z)
+    height, slope = model.height_and_slope(region.points, np.sqrt(variance_there))
+    sd2 = np.minimum(slope**2 * variance_there, LARGEST_VARIANCE)
+    log_terms = np.log(np.maximum(region.weights, 1e-300)) + base
+    log_terms += -height + 0.5 * (1.0 + model.spec.warp) * sd2 if model.spec.warp < 0.0 else log_mean_above(height, sd2)
     log_mean = log_sum_exp(log_terms)
     weights = np.exp(log_terms - log_mean)
     if math.sqrt(float(weights @ sd2)) < LINEAR_SD:
@@ -66,6 +63,17 @@ def belief(model: Model, region: Region, base: FloatArray, inflation: float = 1.
     else:
         variance = _nonlinear_variance(model, z, slope, weights)
     return Belief(log_mean - 0.5 * variance, inflation * variance)
+
+
+def log_mean_above(height: FloatArray, variance: FloatArray) -> FloatArray:
+    """Return log E e^{-h} for normal heights that are not far below 0, the lowest that was seen.
+
+    A surrogate that is sure of lower ground is believed; one that is not might find it anywhere. So heights are normal
+    above a bound, which is the nearer to 0 the less is known.
+    """
+    sd = np.sqrt(variance) + 1e-9
+    bound = (height + 1.0 / sd**2) / sd
+    return np.asarray(-height + 0.5 * variance + log_ndtr(bound - sd) - log_ndtr(bound))
 
 
 def integral_variance(model: Model, z: FloatArray, weights: FloatArray) -> float:

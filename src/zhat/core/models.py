@@ -7,8 +7,7 @@ All of them are models of *heights*, h = λ (f − lowest energy seen), so that 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -17,7 +16,7 @@ from zhat.core.arrays import FloatArray, blocks, sobol
 from zhat.core.fit import LengthscalePrior, Search, Structure, spread_and_centre
 from zhat.core.gp import GaussianProcess
 from zhat.core.kernels import Covariance, Kernel
-from zhat.core.trend import Trend, n_terms
+from zhat.core.trend import Trend, basis, n_terms
 from zhat.core.walls import Walls
 
 #: Heights above this hardly matter: a number, and one more for each axis.
@@ -31,16 +30,15 @@ LARGEST_FIT = 384
 WARP_PENALTY = 10.0
 #: Prior of the lengthscales: sd of the logarithm. The median is the spread of the points.
 LENGTH_PRIOR_LOG_STD = 1.5
-#: The integrand's surrogate is cut off at this share of the largest value seen: a process can go below zero.
-SMALLEST_INTEGRAND = 1e-9
-
-#: A warped surrogate goes no further below the lowest height seen.
+#: A warped surrogate goes no further below the lowest height seen, and a negatively warped one no higher than this: a
+#: process of the integrand can go below zero.
 DEEPEST = 10.0
+HIGHEST = 20.0
 #: Warped heights are cut off at the exponential of this.
 LARGEST_EXPONENT = 15.0
 
-#: What the process models: heights, or the integrand e^{-h} itself.
-Space = Literal["height", "integrand"]
+#: The warp with which it is the integrand itself that is modelled, up to a sign and a constant.
+INTEGRAND = -1.0
 
 
 @dataclass(frozen=True)
@@ -57,29 +55,41 @@ class ModelSpec:
         Its prior mean.
     rotated
         Whether it works in the coordinates in which the integrand is round, instead of the cube's.
-    space
-        What is modelled.
     warp
-        If α > 0, not a height h is modelled but (e^{αh} − 1)/α: where the integrand's tails are those of a power,
-        that is far more like a quadratic.
+        If α ≠ 0, not a height h is modelled but (e^{αh} − 1)/α. With α > 0, tails like those of a power become far
+        more like a quadratic. With α < 0 it is the integrand to the power of −α that is modelled, which may be smooth
+        where the energy has spikes: itself with α = −1, its root with −½. A quadratic trend is then fitted to the
+        heights beforehand, and what is modelled is how the integrand differs from it.
     """
 
     nu: float = 2.5
     structure: Structure = "isotropic"
     trend: Trend = "constant"
     rotated: bool = False
-    space: Space = "height"
     warp: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse what `modelled_values` does not know."""
-        if self.warp > 0.0 and (self.trend != "quadratic" or self.space != "height"):
-            raise ValueError("a warp is for heights under a quadratic trend")
+        if self.warp > 0.0 and self.trend != "quadratic":
+            raise ValueError("a positive warp is for heights under a quadratic trend")
+
+    @property
+    def doubts_far_heights(self) -> bool:
+        """Whether heights that cannot matter are believed only roughly; else they are compressed.
+
+        What is compressed is no longer a quadratic, nor a sum over axes.
+        """
+        return self.trend == "quadratic" or self.structure == "additive"
+
+    @property
+    def process_trend(self) -> Trend:
+        """The trend of the process, as far as it is not taken off beforehand."""
+        return "constant" if self.warp < 0.0 else self.trend
 
     def n_parameters(self, dim: int) -> int:
         """Return how many numbers are fitted to the data."""
         of_kernel = {"isotropic": 2, "per-axis": dim + 1, "additive": 4}[self.structure]
-        return of_kernel + n_terms(self.trend, dim) + int(self.warp > 0)
+        return of_kernel + n_terms(self.trend, dim) + int(self.warp != 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,6 +155,8 @@ class Model:
         Its log evidence, to the accuracy of the Bayesian information criterion.
     search
         The likelihood around its hyperparameters; None where the data tell nothing of them.
+    envelope
+        Coefficients of the quadratic that was taken off the heights before they were warped; None if none was.
     """
 
     spec: ModelSpec
@@ -152,22 +164,45 @@ class Model:
     process: GaussianProcess
     score: float
     search: Search | None
+    envelope: FloatArray | None = None
 
     def height(self, x: FloatArray) -> FloatArray:
         """Return the surrogate of the height at the rows of ``x``."""
         return self.height_and_slope(x)[0]
 
-    def height_and_slope(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the height at the rows of ``x``, and its derivative in what is modelled."""
-        value = self.process.mean(self.coordinates(x))
-        if self.spec.space == "integrand":
-            value = np.maximum(value, SMALLEST_INTEGRAND)
-            return -np.log(value), -1.0 / value
-        if self.spec.warp == 0.0:
+    def height_and_slope(self, x: FloatArray, sd: float | FloatArray = 0.0) -> tuple[FloatArray, FloatArray]:
+        """Return the height at the rows of ``x``, and its derivative in what is modelled.
+
+        ``sd`` is that of the modelled values, if it is known; see `unwarp`.
+        """
+        return self.unwarp(self.process.mean(self.coordinates(x)), x, sd)
+
+    def unwarp(self, value: FloatArray, x: FloatArray, sd: float | FloatArray = 0.0) -> tuple[FloatArray, FloatArray]:
+        """Return the height at the rows of ``x`` if these are the modelled values, and its derivative in them.
+
+        Where a power above 1 of the integrand is not known to differ from 0, the integrand's derivative is that where
+        the power is as large as its sd: at 0 it would be infinite.
+        """
+        warp = self.spec.warp
+        if warp == 0.0:
             return value, np.ones(len(value))
-        # No height is expected far below the lowest seen, and there the warp has no inverse.
-        stretch = np.maximum(1.0 + self.spec.warp * value, math.exp(-DEEPEST * self.spec.warp))
-        return np.log(stretch) / self.spec.warp, 1.0 / stretch
+        # Beyond these heights nothing is expected, and the warp has no inverse at all.
+        smallest = math.exp(-DEEPEST * warp) if warp > 0.0 else math.exp(HIGHEST * warp)
+        stretch = np.maximum(1.0 + warp * value, smallest)
+        height = np.log(stretch) / warp + self._envelope_at(x)
+        if warp >= INTEGRAND:
+            return height, 1.0 / stretch
+        return height, np.maximum(stretch, -warp * sd) ** (-1.0 / warp - 1.0) * stretch ** (1.0 / warp)
+
+    def warp(self, height: float, x: FloatArray) -> FloatArray:
+        """Return what is modelled at the rows of ``x`` if this is the height."""
+        if self.spec.warp == 0.0:
+            return np.full(len(x), height)
+        exponent = self.spec.warp * (height - self._envelope_at(x))
+        return np.asarray(np.expm1(np.minimum(exponent, LARGEST_EXPONENT)) / self.spec.warp)
+
+    def _envelope_at(self, x: FloatArray) -> FloatArray:
+        return envelope_at(self.envelope, self.coordinates(x))
 
     def variance(self, x: FloatArray) -> FloatArray:
         """Return the variance of the height at the rows of ``x``, to first order."""
@@ -184,7 +219,7 @@ class Model:
         """Return the same model with other hyperparameters."""
         old = self.process
         process = GaussianProcess.condition(kernel, old.x, old.y, old.noise, old.trend)
-        return Model(self.spec, self.coordinates, process, self.score, None)
+        return replace(self, process=process, search=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,44 +239,66 @@ def fit_model(spec: ModelSpec, data: Heights, coordinates: Coordinates, start: C
     """Return the model of this kind that suits the data best, starting from a kernel if there is one."""
     fitted_to = data.thinned(LARGEST_FIT)
     z = coordinates(fitted_to.x)
-    values, noise = modelled_values(spec, fitted_to)
-    spread, centre = spread_and_centre(values, spec.trend)
+    envelope = fit_envelope(spec, fitted_to, z)
+    values, noise = modelled_values(spec, fitted_to, envelope_at(envelope, z))
+    trend = spec.process_trend
+    spread, centre = spread_and_centre(values, trend)
     size = math.sqrt(float(np.sum(np.var(z, axis=0)))) or 1.0
     if not spread > 0:
-        process = GaussianProcess.condition(Kernel(spec.nu, size, 1e-12), z, values, noise, spec.trend)
-        return Model(spec, coordinates, process, 0.0, None)
+        process = GaussianProcess.condition(Kernel(spec.nu, size, 1e-12), z, values, noise, trend)
+        return Model(spec, coordinates, process, 0.0, None, envelope)
     prior = LengthscalePrior(size, LENGTH_PRIOR_LOG_STD)
-    search = Search(z, (values - centre) / spread, spread, spec.nu, noise, spec.trend, spec.structure, prior)
+    search = Search(z, (values - centre) / spread, spread, spec.nu, noise, trend, spec.structure, prior)
     kernel = search.run(start, quick=True).kernel
-    process = GaussianProcess.condition(kernel, z, values, noise, spec.trend)
+    process = GaussianProcess.condition(kernel, z, values, noise, trend)
     score = process.profile_log_likelihood() - 0.5 * spec.n_parameters(z.shape[1]) * math.log(len(values))
     score -= WARP_PENALTY * (spec.warp > 0.0)
-    score += search.log_prior(search.parameters_of(kernel)) + _log_jacobian(spec, fitted_to)
+    score += search.log_prior(search.parameters_of(kernel)) + _log_jacobian(spec, fitted_to, envelope_at(envelope, z))
     if fitted_to is not data:
-        values, noise = modelled_values(spec, data)
-        process = GaussianProcess.condition(kernel, coordinates(data.x), values, noise, spec.trend)
-    return Model(spec, coordinates, process, score, search)
+        z = coordinates(data.x)
+        values, noise = modelled_values(spec, data, envelope_at(envelope, z))
+        process = GaussianProcess.condition(kernel, z, values, noise, trend)
+    return Model(spec, coordinates, process, score, search, envelope)
 
 
-def modelled_values(spec: ModelSpec, data: Heights) -> tuple[FloatArray, FloatArray]:
+def fit_envelope(spec: ModelSpec, data: Heights, z: FloatArray) -> FloatArray | None:
+    """Return the coefficients of what is taken off the heights before they are warped, a quadratic; None if none is."""
+    if spec.warp >= 0.0 or spec.trend != "quadratic":
+        return None
+    return np.asarray(np.linalg.lstsq(basis("quadratic", z), compressed(data), rcond=None)[0])
+
+
+def envelope_at(envelope: FloatArray | None, z: FloatArray) -> FloatArray:
+    """Return what is taken off the heights at these coordinates."""
+    return np.zeros(len(z)) if envelope is None else np.asarray(basis("quadratic", z) @ envelope)
+
+
+def compressed(data: Heights) -> FloatArray:
+    """Return the heights, those that cannot matter grown like a logarithm."""
+    limit = data.relevant_height
+    far = np.maximum(data.height, limit)
+    return np.where(data.height > limit, limit * (1.0 + np.log(far / limit)), data.height)
+
+
+def modelled_values(
+    spec: ModelSpec, data: Heights, envelope: float | FloatArray = 0.0
+) -> tuple[FloatArray, FloatArray]:
     """Return what the process of a model observes, and with which noise variance.
 
     Heights that cannot matter must not shape the surrogate. Under a quadratic trend they are believed only roughly, so
     that they still point to the valley; without one they grow like a logarithm.
     """
-    limit = data.relevant_height
-    if spec.space == "integrand":
-        values = np.exp(-data.height)
-        # e^{-y} of a noisy y is too large by e^{σ²/2} in the mean.
-        return values * np.exp(-0.5 * data.noise), data.noise * values**2
-    if spec.trend == "quadratic":
-        noise = data.noise + (FAR_NOISE * np.maximum(data.height - limit, 0.0)) ** 2
+    if spec.warp < 0.0:
+        # e^{αy} of a noisy y is too large by e^{α²σ²/2} in the mean.
+        power = np.exp(np.minimum(spec.warp * (data.height - envelope), LARGEST_EXPONENT))
+        return (power * np.exp(-0.5 * spec.warp**2 * data.noise) - 1.0) / spec.warp, data.noise * power**2
+    if spec.doubts_far_heights:
+        noise = data.noise + (FAR_NOISE * np.maximum(data.height - data.relevant_height, 0.0)) ** 2
         if spec.warp == 0.0:
             return data.height, noise
         height = np.minimum(data.height, LARGEST_EXPONENT / spec.warp)
         return np.expm1(spec.warp * height) / spec.warp, noise * np.exp(2.0 * spec.warp * height)
-    far = np.maximum(data.height, limit)
-    return np.where(data.height > limit, limit * (1.0 + np.log(far / limit)), data.height), data.noise
+    return compressed(data), data.noise
 
 
 def left_out_error(model: Model, data: Heights, volumes: FloatArray) -> float:
@@ -254,14 +311,8 @@ def left_out_error(model: Model, data: Heights, volumes: FloatArray) -> float:
     residuals, _ = model.process.leave_one_out()
     values = model.process.y
     integrand = np.exp(-data.height)
-    if model.spec.space == "integrand":
-        wrong = residuals
-    else:
-        predicted = values - residuals
-        if model.spec.warp > 0.0:
-            deepest = math.exp(-DEEPEST * model.spec.warp)
-            predicted = np.log(np.maximum(1.0 + model.spec.warp * predicted, deepest)) / model.spec.warp
-        wrong = integrand - np.exp(-np.maximum(predicted, -DEEPEST))
+    predicted, _ = model.unwarp(values - residuals, data.x)
+    wrong = integrand - np.exp(-np.maximum(predicted, -DEEPEST))
     return math.sqrt(float(np.sum((volumes * wrong) ** 2)))
 
 
@@ -272,11 +323,11 @@ def nearest_volumes(x: FloatArray, n: int = 4096) -> FloatArray:
     return np.bincount(nearest, minlength=len(x)) / n
 
 
-def _log_jacobian(spec: ModelSpec, data: Heights) -> float:
+def _log_jacobian(spec: ModelSpec, data: Heights, envelope: float | FloatArray = 0.0) -> float:
     """Return what makes densities of modelled values densities of heights, so that evidences can be compared."""
-    if spec.space == "integrand":
-        return -float(np.sum(data.height + 0.5 * data.noise))
-    if spec.trend == "quadratic":
+    if spec.warp < 0.0:
+        return float(np.sum(spec.warp * (data.height - envelope) - 0.5 * spec.warp**2 * data.noise))
+    if spec.doubts_far_heights:
         return float(np.sum(np.minimum(spec.warp * data.height, LARGEST_EXPONENT)))
     limit = data.relevant_height
     return -float(np.sum(np.log(np.maximum(data.height, limit) / limit)))

@@ -16,8 +16,9 @@ from scipy.special import ndtr
 
 from zhat.core.acquire import choose_batch
 from zhat.core.arrays import FloatArray, Surface, sobol
-from zhat.core.belief import Belief, belief, hyperparameter_spread
-from zhat.core.target import QUICK, THOROUGH, Region, Target
+from zhat.core.belief import belief, hyperparameter_spread
+from zhat.core.models import Model
+from zhat.core.target import QUICK, THOROUGH, Target
 from zhat.estimators.base import Finding, Task, share_left, without_values
 from zhat.estimators.knowledge import Knowledge, far_surprise, knowledge, surprise
 from zhat.estimators.rounds import (
@@ -134,42 +135,57 @@ def _fresh_plan(task: Task, facts: Evaluations, pending: FloatArray, current: Ro
 def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
     known = knowledge(task, facts.unit, facts.y, last.noise)
     density = distribution(last.surrogate, task.dim, task.generator(_INTEGRAL), THOROUGH)
-    region = density.region(N_REGION).core(CORE_SHARE)
-    base = last.surrogate.height(region.points)
     wrong = surprise(last.predictions, known)
-    inflation = max(wrong, 1.0) ** 2
-    beliefs, weights = _beliefs(last, region, base, inflation)
-    shifts = np.array([found.shift for found in beliefs])
+    region = density.region(N_REGION)
+    model = last.surrogate.model
+    if model.spec.warp >= 0.0:
+        region = region.core(CORE_SHARE)
+    # Walls are the same for all models, and left out of the comparison.
+    base = model.height(region.points)
+    opinions = [belief(other, region, base, max(wrong, 1.0) ** 2) for other in _plausible(last.models)]
+    scores = np.array([model.score for model in last.models[: len(opinions)]])
+    weights = np.exp(scores - np.max(scores))
+    weights /= np.sum(weights)
+    shifts = np.array([opinion.shift for opinion in opinions])
     shift = float(weights @ shifts)
-    own = float(weights @ [found.variance for found in beliefs])
-    between = float(weights @ (shifts - shift) ** 2)
-    _, hyper = hyperparameter_spread(last.surrogate.model, region, base)
-    hidden = _hidden_mass(task, last, known, density.log_integral.value)
-    quadrature = density.log_integral.error
+    _, hyper = hyperparameter_spread(model, region, base)
     parts = {
-        "surrogate_error": math.sqrt(own),
-        "model_error": math.sqrt(between),
-        "hyperparameter_error": math.sqrt(inflation * hyper),
-        "hidden_mass": hidden,
-        "quadrature_error": quadrature,
+        "surrogate_error": math.sqrt(float(weights @ [opinion.variance for opinion in opinions])),
+        "model_error": math.sqrt(float(weights @ (shifts - shift) ** 2)),
+        "hyperparameter_error": max(wrong, 1.0) * math.sqrt(hyper),
+        "hidden_mass": _hidden_mass(task, last, known, density.log_integral.value),
+        "quadrature_error": density.log_integral.error,
     }
-    error = math.sqrt(sum(part**2 for part in parts.values()))
-    spec = last.surrogate.model.spec
     diagnostics: dict[str, float | str] = {
         **parts,
         "surprise": wrong,
+        **_description(model),
+        "quadrature_method": density.log_integral.method,
+        "n_models": float(len(opinions)),
+        "noise_std": math.sqrt(last.noise) / task.inverse_temperature,
+    }
+    error = math.hypot(*parts.values())
+    return Finding(
+        density.log_integral.value + shift - known.lowest, error, _notes(task, known, parts, wrong), diagnostics
+    )
+
+
+def _description(model: Model) -> dict[str, float | str]:
+    """Return what a model is, in words where there are any."""
+    spec = model.spec
+    return {
         "nu": spec.nu,
         "structure": spec.structure,
         "trend": spec.trend,
         "coordinates": "rotated" if spec.rotated else "plain",
-        "space": spec.space,
-        "quadrature_method": density.log_integral.method,
-        "n_models": float(len(beliefs)),
-        "noise_std": math.sqrt(last.noise) / task.inverse_temperature,
-        "jitter": last.surrogate.model.process.jitter,
+        "warp": spec.warp,
+        "jitter": model.process.jitter,
     }
-    log_z = density.log_integral.value + shift - known.lowest
-    return Finding(log_z, error, _notes(task, known, parts, wrong), diagnostics)
+
+
+def _plausible(models: tuple[Model, ...]) -> list[Model]:
+    """Return the models, best first, that have a say."""
+    return [model for model in models if model.score >= models[0].score - IMPLAUSIBLE][:MOST_MODELS]
 
 
 def _notes(task: Task, known: Knowledge, parts: dict[str, float], wrong: float) -> tuple[str, ...]:
@@ -190,26 +206,13 @@ def _notes(task: Task, known: Knowledge, parts: dict[str, float], wrong: float) 
     return tuple(notes)
 
 
-def _beliefs(last: Round, region: Region, base: FloatArray, inflation: float) -> tuple[list[Belief], FloatArray]:
-    """Return what each plausible model believes, and how much its word counts."""
-    best = last.models[0].score
-    plausible = [model for model in last.models if model.score > best - IMPLAUSIBLE or model is last.models[0]]
-    plausible = plausible[:MOST_MODELS]
-    walls = last.surrogate.walls
-    smooth = base if walls is None else base - walls.height(region.points)
-    found = [belief(model, region, smooth, inflation) for model in plausible]
-    scores = np.array([model.score for model in plausible])
-    weights = np.exp(scores - best) if math.isfinite(best) else np.ones(len(plausible))
-    return found, weights / np.sum(weights)
-
-
 def _hidden_mass(task: Task, last: Round, known: Knowledge, log_integral: float) -> float:
     """Return the mass that may hide where the surrogate sees none, as a share of what it sees.
 
     Heights are normal with the surrogate's mean and sd; none is expected below the lowest seen.
     """
     model, walls = last.surrogate.model, last.surrogate.walls
-    if model.spec.space != "height":
+    if model.spec.warp < 0.0:
         return 0.0
     points = sobol(N_HIDDEN, task.dim, task.generator(_HIDDEN))
     height = last.surrogate.height(points)

@@ -8,7 +8,7 @@ forgotten ones are simply done again.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -20,6 +20,7 @@ from zhat.core.design import candidate_set
 from zhat.core.fit import SMOOTHNESSES, fit
 from zhat.core.kernels import Covariance
 from zhat.core.models import (
+    INTEGRAND,
     Coordinates,
     Heights,
     Model,
@@ -30,8 +31,8 @@ from zhat.core.models import (
     nearest_volumes,
 )
 from zhat.core.smc import reflect
-from zhat.core.target import QUICK, Effort, Region, Target, target
-from zhat.core.trend import n_terms
+from zhat.core.target import QUICK, Effort, Target, target
+from zhat.core.trend import Trend, n_terms
 from zhat.core.walls import Walls
 from zhat.estimators.base import Task
 from zhat.estimators.knowledge import Knowledge, Prediction, far_surprise, knowledge, surprise
@@ -43,16 +44,20 @@ SMALLEST_ROUND = 4
 COMPARE_GROWTH = 1.6
 #: Steps from a model to a neighbour that is better.
 MODEL_STEPS = 3
-#: Models of the integrand itself are smooth, and must predict so much better to be preferred.
-INTEGRAND_SMOOTHNESSES = (2.5, math.inf)
+#: Powers of the integrand that may be smooth where the energy is not: if they are, they are very smooth.
+POWERS = (-2.0, INTEGRAND, -0.5, -0.2, -0.1)
+POWER_SMOOTHNESSES = (2.5, math.inf)
+#: So many kinds of them are tried again in the next comparison.
+BEST_POWERS = 2
+#: A model of the integrand itself must predict so much better to be preferred ...
 MUCH_BETTER = 0.5
 #: ... unless their evidence is higher; this is asked only of integrands that fill so much of the cube.
 WIDE = 0.1
 #: Warps to try, a step at a time.
 WARPS = (0.0, 0.06, 0.1, 0.15, 0.2, 0.3, 0.5)
 #: One in so many points explores, as long as predictions of far places hold; and if they do not.
-EXPLORE_RARELY = 6
-EXPLORE_OFTEN = 2
+EXPLORE_RARELY = 4
+EXPLORE_OFTEN = 1
 #: Where the integrand's narrowest sd is below this, coordinates in which it is round are worth a try.
 NARROW_SD = 0.15
 #: A median height of draws below this, under the lowest seen, means that the integrand is yet to be found.
@@ -88,6 +93,8 @@ class Round:
         All that were compared, best first; or it alone.
     height_spec
         The best kind of model of heights, from which the next comparison sets out.
+    power_specs
+        The best kinds of models of powers of the integrand, which the next comparison tries again.
     kernels
         Where the hyperparameters of each kind of model were last.
     rotation
@@ -108,6 +115,7 @@ class Round:
     surrogate: Surrogate
     models: tuple[Model, ...]
     height_spec: ModelSpec
+    power_specs: tuple[ModelSpec, ...]
     kernels: Mapping[ModelSpec, Covariance]
     rotation: Coordinates | None
     compare_at: float
@@ -160,16 +168,20 @@ def _make_round(task: Task, unit: FloatArray, y: FloatArray, before: Round | Non
     known = knowledge(task, unit, y, noise)
     data = known.heights()
     compare_at = before.compare_at if before else 0.0
+    kernels = dict(before.kernels) if before else {}
     if before is None or is_last or len(y) >= compare_at:
-        models, kernels, height_spec = _compare(data, rotation, before)
+        of_heights = _compare(data, rotation, before.height_spec if before else ModelSpec(), kernels)
+        of_powers = _compare_powers(data, before.power_specs if before else (), kernels)
+        models = _better(data, of_heights, of_powers)
+        height_spec, power_specs = of_heights[0].spec, tuple(model.spec for model in of_powers[:BEST_POWERS])
         compare_at = COMPARE_GROWTH * len(y)
     else:
-        kernels, height_spec = dict(before.kernels), before.height_spec
+        height_spec, power_specs = before.height_spec, before.power_specs
         models = (_fit(before.models[0].spec, data, rotation, kernels),)
     surrogate = Surrogate(models[0], Walls.around(known.x, np.isfinite(known.y)))
     made = Round(
-        n=len(y), surrogate=surrogate, models=models, height_spec=height_spec, kernels=kernels, rotation=rotation,
-        compare_at=compare_at,
+        n=len(y), surrogate=surrogate, models=models, height_spec=height_spec, power_specs=power_specs,
+        kernels=kernels, rotation=rotation, compare_at=compare_at,
         n_drawn=before.n_drawn if before else 0, noise=noise,
         predictions=before.predictions if before else (), plan=np.empty((0, task.dim)),
     )  # fmt: skip
@@ -188,12 +200,10 @@ def _noise(task: Task, unit: FloatArray, y: FloatArray, before: Round | None) ->
 
 
 def _compare(
-    data: Heights, rotation: Coordinates | None, before: Round | None
-) -> tuple[tuple[Model, ...], dict[ModelSpec, Covariance], ModelSpec]:
-    """Return models, best first, where the hyperparameters of all kinds are, and the best kind of model of heights."""
+    data: Heights, rotation: Coordinates | None, current: ModelSpec, kernels: dict[ModelSpec, Covariance]
+) -> tuple[Model, ...]:
+    """Return models of heights, best first, found step by step from one kind."""
     dim = data.x.shape[1]
-    kernels = dict(before.kernels) if before else {}
-    current = before.height_spec if before else ModelSpec()
     fitted: dict[ModelSpec, Model] = {}
     for _ in range(MODEL_STEPS):
         for spec in _neighbours(current, dim, len(data.height), rotation is not None):
@@ -203,8 +213,11 @@ def _compare(
         if best.spec == current:
             break
         current = best.spec
-    ordered = sorted(fitted.values(), key=lambda model: -model.score)
-    return tuple(_compare_spaces(data, ordered, kernels)), kernels, ordered[0].spec
+    return _best_first(fitted.values())
+
+
+def _best_first(models: Iterable[Model]) -> tuple[Model, ...]:
+    return tuple(sorted(models, key=lambda model: -model.score))
 
 
 def _fit(spec: ModelSpec, data: Heights, rotation: Coordinates | None, kernels: dict[ModelSpec, Covariance]) -> Model:
@@ -215,21 +228,42 @@ def _fit(spec: ModelSpec, data: Heights, rotation: Coordinates | None, kernels: 
     return model
 
 
-def _compare_spaces(data: Heights, ordered: list[Model], kernels: dict[ModelSpec, Covariance]) -> list[Model]:
-    """Return models of the integrand itself, best first, if they are better; else those of heights.
+def _compare_powers(
+    data: Heights, candidates: tuple[ModelSpec, ...], kernels: dict[ModelSpec, Covariance]
+) -> tuple[Model, ...]:
+    """Return models of powers of the integrand, best first: of those given and their neighbours, or of all."""
+    dim = data.x.shape[1]
+    trends: list[Trend] = ["constant"]
+    if len(data.height) > n_terms("quadratic", dim) + dim + 1:
+        trends.append("quadratic")
+    everything = [ModelSpec(nu=math.inf, warp=power, trend=trend) for power in POWERS for trend in trends]
+    found = [_fit(spec, data, None, kernels) for spec in candidates or everything]
+    best = _best_first(found)[0].spec
+    variants = {replace(best, nu=nu) for nu in POWER_SMOOTHNESSES} | {replace(best, trend=trend) for trend in trends}
+    place = POWERS.index(best.warp)
+    variants |= {replace(best, warp=power) for power in POWERS[max(place - 1, 0) : place + 2]}
+    if dim > 1:
+        variants |= {replace(best, structure="isotropic"), replace(best, structure="per-axis")}
+    tried = {model.spec for model in found}
+    found += [_fit(spec, data, None, kernels) for spec in sorted(variants - tried, key=str)]
+    return _best_first(found)
+
+
+def _better(data: Heights, of_heights: tuple[Model, ...], of_powers: tuple[Model, ...]) -> tuple[Model, ...]:
+    """Return models of powers of the integrand if they are better; else those of heights.
 
     A model of the integrand says little of how high the high places are. If its evidence is higher all the same, it
     must be right; and if not, it may still predict the integrand much better.
     """
-    found = []
-    for nu in INTEGRAND_SMOOTHNESSES:
-        found.append(_fit(ModelSpec(nu=nu, space="integrand"), data, None, kernels))
-    found.sort(key=lambda model: -model.score)
+    itself = tuple(model for model in of_powers if model.spec.warp == INTEGRAND)
+    if of_powers[0].score > of_heights[0].score:
+        return of_powers
     volumes = nearest_volumes(data.x)
     # Where the integrand fills next to nothing of the cube, what is left out elsewhere says nothing of it.
-    is_wide = float(volumes @ np.exp(-data.height)) > WIDE
-    better = left_out_error(found[0], data, volumes) < MUCH_BETTER * left_out_error(ordered[0], data, volumes)
-    return found if (is_wide and better) or found[0].score > ordered[0].score else ordered
+    if not itself or float(volumes @ np.exp(-data.height)) < WIDE:
+        return of_heights
+    limit = MUCH_BETTER * left_out_error(of_heights[0], data, volumes)
+    return itself if left_out_error(itself[0], data, volumes) < limit else of_heights
 
 
 def _neighbours(spec: ModelSpec, dim: int, n: int, can_rotate: bool) -> list[ModelSpec]:
@@ -272,7 +306,6 @@ def _plan(task: Task, made: Round, known: Knowledge) -> Round:
         candidates = cloud(known, generator) if searching else spread_candidates(known, draws, generator)
         nothing = np.empty((0, task.dim))
         every = explore_every(made.predictions, known)
-        region = _cube(task.dim) if made.models[0].spec.space == "integrand" else region
         points = choose_batch(made.surrogate, candidates, region, size, known.noise, nothing, made.n, every, searching)
     prediction = _predict(made, known, points, drawing)
     return replace(
@@ -287,11 +320,6 @@ def _plan(task: Task, made: Round, known: Knowledge) -> Round:
 def explore_every(predictions: tuple[Prediction, ...], known: Knowledge) -> int:
     """Return how many points go to one that explores: fewer where predictions of far places went wrong."""
     return round(EXPLORE_RARELY / min(far_surprise(predictions, known), EXPLORE_RARELY / EXPLORE_OFTEN))
-
-
-def _cube(dim: int) -> Region:
-    """Return the cube itself, where a model of the integrand is integrated."""
-    return Region(sobol(N_REGION, dim, 0), np.full(N_REGION, 1.0 / N_REGION))
 
 
 def spread_candidates(known: Knowledge, draws: FloatArray, generator: np.random.Generator) -> FloatArray:
