@@ -8,8 +8,12 @@ from zhat.core.models import Heights, ModelSpec
 CONSTANT = ModelSpec(trend="constant")
 QUADRATIC = ModelSpec(trend="quadratic")
 WARPED = ModelSpec(trend="quadratic", warp=0.15)
-INTEGRAND = ModelSpec(trend="constant", space="integrand")
-SPECS = (CONSTANT, QUADRATIC, WARPED, INTEGRAND)
+ADDITIVE = ModelSpec(structure="additive")
+INTEGRAND = ModelSpec(warp=-1.0)
+#: Powers of the integrand as shares of an envelope: its root, itself, its square.
+ROOT, SHARE, SQUARE = (ModelSpec(trend="quadratic", warp=warp) for warp in (-0.5, -1.0, -2.0))
+POWERS = (INTEGRAND, ROOT, SHARE, SQUARE)
+SPECS = (CONSTANT, QUADRATIC, WARPED, ADDITIVE, *POWERS)
 
 
 def heights_of(function, n, dim, seed=0, noise=0.0):
@@ -28,6 +32,14 @@ def bowl(x):
 def wavy(x):
     """Return heights between 0 and about 5 that are no quadratic."""
     return 1.5 + np.sin(5.0 * x[:, 0]) + 2.0 * np.sum((x - 0.4) ** 2, axis=1) + 0.5 * np.cos(4.0 * x[:, -1])
+
+
+def terms_of_a_quadratic(z):
+    """Return 1, the coordinates and their products, in 1-d or 2-d, in the order of an envelope's coefficients."""
+    if z.shape[1] == 1:
+        return np.column_stack([np.ones(len(z)), z, z**2])
+    a, b = z.T
+    return np.column_stack([np.ones(len(z)), a, b, a * a, a * b, b * b])
 
 
 def student(nu, dim, width=0.15):

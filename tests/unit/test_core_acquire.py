@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from zhat.core import acquire
-from zhat.core.acquire import _Conditioned, choose_batch, log_sinh
+from zhat.core.acquire import _Conditioned, choose_batch, distances_to_nearest, log_sinh
 from zhat.core.arrays import sobol
 from zhat.core.gp import GaussianProcess
 from zhat.core.kernels import Kernel, SumKernel
-from zhat.core.models import Coordinates, Model, ModelSpec, Surrogate
+from zhat.core.models import HIGHEST, Coordinates, Model, ModelSpec, Surrogate, envelope_at
 from zhat.core.target import Region
 from zhat.core.walls import Walls
 
@@ -23,8 +23,12 @@ KERNELS = {
 SPECS = {
     "height": ModelSpec(),
     "warped": ModelSpec(trend="quadratic", warp=0.2),
-    "integrand": ModelSpec(space="integrand"),
+    "integrand": ModelSpec(warp=-1.0),
+    "root": ModelSpec(trend="quadratic", warp=-0.5),
+    "square": ModelSpec(trend="quadratic", warp=-2.0),
 }
+#: Of a quadratic, in the coordinates of the models: what is taken off the heights of powers.
+ENVELOPE = np.array([-0.3, 0.2, -0.3, 5.0, 1.0, 6.0])
 
 
 def model_of(kernel, trend="constant", spec=SPECS["height"], n=15, seed=0, noise=1e-4):
@@ -32,17 +36,18 @@ def model_of(kernel, trend="constant", spec=SPECS["height"], n=15, seed=0, noise
     x = sobol(n, 2, seed)
     height = 8.0 * np.sum((x - 0.4) ** 2, axis=1) + 0.3 * np.sin(9.0 * x[:, 0])
     height -= np.min(height)
-    values = {"integrand": np.exp(-height), "height": height}[spec.space]
-    values = np.expm1(spec.warp * height) / spec.warp if spec.warp else values
     coordinates = Coordinates(np.array([0.4, 0.5]), np.array([[1.2, 0.3], [-0.2, 0.9]]))
+    envelope = ENVELOPE if spec.warp < 0.0 and spec.trend == "quadratic" else None
+    under = envelope_at(envelope, coordinates(x))
+    values = np.expm1(spec.warp * (height - under)) / spec.warp if spec.warp else height
     process = GaussianProcess.condition(kernel, coordinates(x), values, noise, trend)
-    return Model(spec, coordinates, process, 0.0, None)
+    return Model(spec, coordinates, process, 0.0, None, envelope)
 
 
 def region_of(model, n=200):
-    """Return e^{-h} as weighted points; for a model of the integrand, the square."""
+    """Return e^{-h} as weighted points."""
     points = sobol(n, 2, 7)
-    weights = np.ones(n) if model.spec.space == "integrand" else np.exp(-model.height(points))
+    weights = np.exp(-model.height(points))
     return Region(points, weights / np.sum(weights))
 
 
@@ -60,11 +65,9 @@ def without(candidates, point):
 
 def expected_state(model, process, points, region):
     """Return variances at points, their covariance with the integral, and its variance, by whole matrices."""
-    slope = np.ones(len(region.weights))
-    if model.spec.space == "height":
-        slope = model.height_and_slope(region.points)[1]
-    weights = region.weights * slope
     z, region_z = model.coordinates(points), model.coordinates(region.points)
+    # What the process does to heights, as it was before anything else was observed.
+    weights = region.weights * model.height_and_slope(region.points, np.sqrt(model.process.variance(region_z)))[1]
     with_integral = process.covariance(z, region_z) @ weights
     return process.variance(z), with_integral, float(weights @ process.covariance(region_z) @ weights)
 
@@ -77,6 +80,8 @@ def test_an_observation_leaves_what_conditioning_on_it_leaves(kernel, spec, tren
     model = model_of(KERNELS[kernel], trend, SPECS[spec])
     region, points = region_of(model), sobol(60, 2, 3)
     state, process = _Conditioned(model, points, region, noise), model.process
+    # What the integral is a sum of: heights themselves, or values that are stretched to become heights.
+    steepness = max(1.0, float(region.weights @ model.height_and_slope(region.points)[1]))
     for step, chosen in enumerate((None, 5, 17, 40, 41, 2)):
         if chosen is not None:
             state.observe(chosen)
@@ -84,14 +89,14 @@ def test_an_observation_leaves_what_conditioning_on_it_leaves(kernel, spec, tren
             process = process.append(model.coordinates(points[chosen : chosen + 1])[0], 100.0 * step, noise)
         variance, with_integral, _ = expected_state(model, process, points, region)
         np.testing.assert_allclose(state.variance, variance, rtol=0.0, atol=1e-9)
-        np.testing.assert_allclose(state.with_integral, with_integral, rtol=0.0, atol=1e-9)
+        np.testing.assert_allclose(state.with_integral, with_integral, rtol=0.0, atol=1e-9 * steepness)
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.03])
 @pytest.mark.parametrize("spec", SPECS)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_the_reduction_is_what_the_variance_of_the_integral_loses(kernel, spec, noise):
-    model = model_of(KERNELS[kernel], SPECS[spec].trend, SPECS[spec])
+    model = model_of(KERNELS[kernel], SPECS[spec].process_trend, SPECS[spec])
     region, points = region_of(model), sobol(25, 2, 3)
     state = _Conditioned(model, points, region, noise)
     state.observe(9)
@@ -113,8 +118,10 @@ def test_the_typical_sd_is_that_of_the_height_where_the_integrand_is(spec):
     model = model_of(KERNELS["smooth"], "quadratic", SPECS[spec])
     region = region_of(model)
     variance = model.process.variance(model.coordinates(region.points))
-    if spec != "integrand":
-        variance = model.variance(region.points)
+    variance *= model.height_and_slope(region.points, np.sqrt(variance))[1] ** 2
+    if spec != "square":
+        # Only of a power above 1 does it matter how well it is known.
+        np.testing.assert_allclose(variance, model.variance(region.points), rtol=1e-12)
     state = _Conditioned(model, sobol(5, 2, 3), region, 0.0)
     assert state.typical_sd == pytest.approx(math.sqrt(float(region.weights @ variance)), rel=1e-9)
 
@@ -137,7 +144,7 @@ def test_observing_a_point_again_and_again_never_makes_a_variance_negative_or_a_
 def test_no_candidate_is_chosen_twice_and_all_are_chosen_if_all_are_wanted(spec, searching, walled, noise):
     x = sobol(40, 2, 11)
     walls = Walls.around(x, x[:, 0] < 0.7) if walled else None
-    surrogate = Surrogate(model_of(KERNELS["smooth"], SPECS[spec].trend, SPECS[spec]), walls)
+    surrogate = Surrogate(model_of(KERNELS["smooth"], SPECS[spec].process_trend, SPECS[spec]), walls)
     candidates, region = sobol(30, 2, 3), region_of(surrogate.model)
     pending = sobol(4, 2, 5)
     for n in (1, 13, 30):
@@ -151,10 +158,13 @@ def test_no_candidate_is_chosen_twice_and_all_are_chosen_if_all_are_wanted(spec,
 @pytest.mark.parametrize("apart", [0.0, 1e-9])
 @pytest.mark.parametrize(
     ("spec", "searching"),
-    [("height", False), ("height", True), ("warped", False), ("warped", True), ("integrand", False)],
+    [("height", False), ("height", True), ("warped", False), ("warped", True)]
+    + [("integrand", False), ("root", False), ("square", False)],
 )
 def test_what_is_being_observed_is_not_chosen_again(spec, searching, apart):
-    model = model_of(KERNELS["smooth"], SPECS[spec].trend, SPECS[spec])
+    # It takes more data to know that the square of an integrand is above 0 everywhere.
+    n = 80 if spec == "square" else 15
+    model = model_of(KERNELS["smooth"], SPECS[spec].process_trend, SPECS[spec], n=n)
     region, fresh = region_of(model), sobol(60, 2, 3)
     surrogate = Surrogate(model, None)
     # Those that would be chosen are pending; they and their neighbours are candidates all the same.
@@ -166,16 +176,17 @@ def test_what_is_being_observed_is_not_chosen_again(spec, searching, apart):
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.05])
-@pytest.mark.parametrize("spec", ["height", "integrand"])
-def test_the_first_of_a_batch_takes_most_off_the_variance_of_the_integral(spec, noise):
-    model = model_of(Kernel(2.5, 0.4, 0.3), spec=SPECS[spec])
+@pytest.mark.parametrize("spec", ["height", "integrand", "root", "square"])
+def test_what_is_neither_for_a_gap_nor_to_explore_takes_most_off_the_variance_of_the_integral(spec, noise):
+    model = model_of(Kernel(2.5, 0.4, 0.3 if spec == "height" else 0.02), spec=SPECS[spec])
     region, candidates = region_of(model), sobol(50, 2, 3)
     assert _Conditioned(model, candidates, region, noise).typical_sd < acquire.LARGEST_FIRST_ORDER_SD
 
     def modelled_noise(points):  # what the noise of a height is in what is modelled
         return noise / model.height_and_slope(points)[1] ** 2
 
-    chosen = choose(Surrogate(model, None), candidates, region, 2, noise)
+    # The seventh and the eighth, which are for nothing else.
+    chosen = choose(Surrogate(model, None), candidates, region, 2, noise, start=6)
     process = model.process
     for point in chosen:
         left = [
@@ -199,15 +210,21 @@ def test_a_search_goes_where_a_lower_bound_is_lowest():
 
 @pytest.mark.parametrize("far", [False, True])
 @pytest.mark.parametrize("turn", [1, 2])
-def test_one_in_a_few_looks_where_a_mode_may_hide(turn, far):
-    model = model_of(Kernel(2.5, 0.25, 0.8), noise=1e-6)
+@pytest.mark.parametrize("spec", SPECS)
+def test_one_in_a_few_looks_where_a_mode_may_hide(spec, turn, far):
+    scales = {"height": 0.8, "warped": 0.8, "integrand": 1e-3, "root": 0.1, "square": 0.1}
+    model = model_of(Kernel(2.5, 0.25, scales[spec]), spec=SPECS[spec], noise=1e-6)
     candidates, region = sobol(200, 2, 3), region_of(model)
-    height, sd = model.height(candidates), np.sqrt(model.variance(candidates))
+    z, warp = model.coordinates(candidates), model.spec.warp
+    value, sd = model.process.mean(z), np.sqrt(model.process.variance(z))
+    # What is modelled where the height is so low that it matters: the height, or a power of e^{±height}.
+    above = acquire.MODE_HEIGHT - envelope_at(model.envelope, z)
+    low = (np.exp(warp * above) - 1.0) / warp if warp else above
     # Too high to matter, but not by so many sds that it must be so.
-    hidden = (height > acquire.MODE_HEIGHT) & ((height - acquire.MODE_HEIGHT) / sd < acquire.DOUBTFUL_SDS)
-    assert 1 < np.sum(hidden) < 200
+    hidden = (value > low) & (value - acquire.DOUBTFUL_SDS * sd < low)
+    assert 1 < np.sum(hidden) < np.sum(value > low)
     # Where least is known, or where least would have to be wrong.
-    wish = sd if far else -(height - acquire.MODE_HEIGHT) / sd
+    wish = sd if far else -(value - low) / sd
     best = np.flatnonzero(hidden)[np.argmax(wish[hidden])]
     every = 7 if far else acquire.BORDER_EVERY
     chosen = choose(Surrogate(model, None), candidates, region, 1, start=turn * every - 1, explore_every=7)
@@ -229,7 +246,7 @@ def test_one_in_many_looks_where_least_is_known():
 @pytest.mark.parametrize("searching", [False, True])
 @pytest.mark.parametrize("spec", SPECS)
 def test_a_batch_is_what_is_chosen_one_by_one_with_the_earlier_ones_pending(spec, searching):
-    model = model_of(KERNELS["smooth"], SPECS[spec].trend, SPECS[spec])
+    model = model_of(KERNELS["smooth"], SPECS[spec].process_trend, SPECS[spec])
     surrogate, region, candidates = Surrogate(model, None), region_of(model), sobol(60, 2, 3)
     batch = choose(surrogate, candidates, region, 13, 0.01, start=4, searching=searching)
     for number, point in enumerate(batch):
@@ -262,9 +279,93 @@ def test_log_sinh_of_an_array_is_that_of_numpy():
     np.testing.assert_allclose(log_sinh(u), np.log(np.sinh(u)), rtol=1e-13, atol=1e-15)
 
 
-def test_a_region_of_the_integrand_wants_no_slope():
-    model = model_of(KERNELS["smooth"], spec=SPECS["integrand"])
+@pytest.mark.parametrize("spec", ["integrand", "share"])
+def test_the_integral_of_a_model_of_the_integrand_is_linear_in_its_process(spec):
+    model = model_of(KERNELS["smooth"], spec=SPECS["integrand"], n=40)
+    if spec == "share":
+        model = replace(model, spec=ModelSpec(trend="quadratic", warp=-1.0), envelope=ENVELOPE)
     region, points = region_of(model), sobol(20, 2, 3)
-    as_height = replace(model, spec=SPECS["height"])
-    one, other = (_Conditioned(m, points, region, 0.0) for m in (model, as_height))
-    np.testing.assert_array_equal(one.with_integral, other.with_integral)
+    z, region_z = model.coordinates(points), model.coordinates(region.points)
+    integrand = 1.0 - model.process.mean(region_z)
+    assert np.min(integrand) > math.exp(-HIGHEST)
+    # Whatever the integrand is at a place, the process says it there as loudly as its envelope is large.
+    envelope = np.exp(-envelope_at(model.envelope, region_z))
+    expected = model.process.covariance(z, region_z) @ envelope / np.sum(envelope * integrand)
+    found = _Conditioned(model, points, region, 0.0).with_integral
+    np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-9 * np.max(np.abs(expected)))
+
+
+def gap_wishes(surrogate, candidates, others):
+    """Return how large a gap each candidate is in the middle of, one by one."""
+    z, known = surrogate.model.coordinates(candidates), surrogate.model.coordinates(others)
+    known = np.vstack([surrogate.model.process.x, known])
+    distance = np.array([min(math.dist(point, other) for other in known) for point in z])
+    # The largest ball that holds no point, times the integrand.
+    return distance ** candidates.shape[1] * np.exp(-surrogate.height(candidates))
+
+
+@pytest.mark.parametrize("walled", [False, True])
+@pytest.mark.parametrize("spec", SPECS)
+def test_one_in_a_few_goes_where_most_of_the_integrand_is_farthest_from_any_point(spec, walled):
+    x = sobol(40, 2, 11)
+    walls = Walls.around(x, x[:, 0] < 0.7) if walled else None
+    surrogate = Surrogate(model_of(KERNELS["smooth"], SPECS[spec].process_trend, SPECS[spec]), walls)
+    candidates, pending, region = sobol(80, 2, 3), sobol(3, 2, 5), region_of(surrogate.model)
+    batch = choose(surrogate, candidates, region, 2 * acquire.GAP_EVERY + 1, 0.01, pending)
+    for number in range(0, len(batch), acquire.GAP_EVERY):
+        # Of data, of points that are being observed and of points chosen earlier.
+        wish = gap_wishes(surrogate, candidates, np.vstack([pending, batch[:number]]))
+        taken = np.array([np.any(np.all(batch[:number] == point, axis=1)) for point in candidates])
+        np.testing.assert_array_equal(batch[number], candidates[np.argmax(np.where(taken, -1.0, wish))])
+
+
+def line_model(x, height):
+    """Return a model of heights on a line."""
+    process = GaussianProcess.condition(Kernel(1.5, 0.5, 1.0), x[:, None] - 0.5, height, 1e-6, "constant")
+    return Surrogate(Model(ModelSpec(), Coordinates.plain(1), process, 0.0, None), None)
+
+
+def gap_point(surrogate, candidates, pending):
+    points = candidates[:, None]
+    region = Region(points, np.full(len(points), 1.0 / len(points)))
+    return choose(surrogate, points, region, 1, 0.0, np.array(pending).reshape(-1, 1), 0)[0, 0]
+
+
+def test_on_a_line_where_all_is_alike_the_largest_gap_is_filled_first():
+    known = np.array([0.0, 0.05, 0.1, 0.5, 0.55, 0.8, 0.85, 1.0])
+    surrogate, candidates, filled = line_model(known, np.zeros(8)), np.linspace(0.0, 1.0, 401), []
+    for _ in range(4):
+        filled.append(gap_point(surrogate, candidates, filled))
+    # The middle of 0.4, of 0.25, of both halves of the first.
+    assert filled[:2] == pytest.approx([0.3, 0.675], abs=1e-9)
+    assert sorted(filled[2:]) == pytest.approx([0.2, 0.4], abs=1e-9)
+
+
+@pytest.mark.parametrize(("width", "middle"), [(0.1, 0.15), (0.2, 0.15), (0.36, 0.78)])
+def test_of_two_gaps_the_one_with_more_of_the_integrand_is_filled(width, middle):
+    known = np.linspace(0.0, 1.0, 51)
+    low, high = (known > 0.11) & (known < 0.19), (known > 0.61) & (known < 0.59 + width)
+    known = known[~low & ~high]
+    # On the right it is e^{-1} as high: a gap must be e times as wide as the one on the left, which is 0.1.
+    surrogate = line_model(known, (known > 0.4).astype(float))
+    assert gap_point(surrogate, np.linspace(0.0, 1.0, 401), []) == pytest.approx(middle, abs=0.02)
+
+
+def test_a_search_has_no_time_for_gaps():
+    model = model_of(Kernel(2.5, 0.3, 25.0))
+    surrogate, candidates, region = Surrogate(model, None), sobol(100, 2, 3), region_of(model)
+    numbers = [acquire.GAP_EVERY * turn for turn in range(3)]
+    chosen = {tuple(choose(surrogate, candidates, region, 1, start=n, searching=True)[0]) for n in numbers}
+    gap = candidates[np.argmax(gap_wishes(surrogate, candidates, NONE_PENDING))]
+    assert len(chosen) == 1
+    assert tuple(gap) not in chosen
+
+
+@pytest.mark.parametrize("dim", [1, 3])
+def test_distances_to_the_nearest_are_the_smallest_of_all(dim):
+    rng = np.random.default_rng(92)
+    # More than fit in a block.
+    points, others = rng.random((3000, dim)), rng.random((50, dim))
+    expected = np.min(np.linalg.norm(points[:, None, :] - others[None, :, :], axis=2), axis=1)
+    np.testing.assert_allclose(distances_to_nearest(points, others), expected, rtol=1e-12)
+    np.testing.assert_array_equal(distances_to_nearest(points, points), 0.0)

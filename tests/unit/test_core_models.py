@@ -4,13 +4,31 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from height_models import CONSTANT, INTEGRAND, QUADRATIC, SPECS, WARPED, bowl, heights_of, ladder, student, wavy
+from height_models import (
+    ADDITIVE,
+    CONSTANT,
+    INTEGRAND,
+    QUADRATIC,
+    ROOT,
+    SHARE,
+    SPECS,
+    SQUARE,
+    WARPED,
+    bowl,
+    heights_of,
+    ladder,
+    student,
+    terms_of_a_quadratic,
+    wavy,
+)
 from zhat.core.arrays import sobol
 from zhat.core.fit import LengthscalePrior
 from zhat.core.gp import GaussianProcess
 from zhat.core.kernels import Kernel
 from zhat.core.models import (
+    DEEPEST,
     FAR_NOISE,
+    HIGHEST,
     LENGTH_PRIOR_LOG_STD,
     RELEVANT_HEIGHT,
     RELEVANT_HEIGHT_PER_AXIS,
@@ -18,10 +36,20 @@ from zhat.core.models import (
     Coordinates,
     Heights,
     Model,
+    ModelSpec,
     _log_jacobian,
     fit_model,
     modelled_values,
 )
+
+
+def test_a_positive_warp_wants_a_quadratic_trend_and_a_negative_one_does_not():
+    with pytest.raises(ValueError, match="quadratic trend"):
+        ModelSpec(warp=0.1)
+    assert ModelSpec(warp=0.1, trend="quadratic").process_trend == "quadratic"
+    # Of a power, the quadratic is taken off beforehand.
+    assert ModelSpec(warp=-0.1, trend="quadratic").process_trend == "constant"
+    assert ModelSpec(warp=-0.1).process_trend == "constant"
 
 
 @pytest.mark.parametrize("dim", [1, 2, 5])
@@ -42,13 +70,15 @@ def test_what_matters_is_modelled_as_it_is_and_what_does_not_in_the_same_order(d
         assert modelled_values(CONSTANT, near)[0][1] == pytest.approx(data.relevant_height, rel=2e-9)
 
 
+@pytest.mark.parametrize("spec", [QUADRATIC, ADDITIVE, replace(ADDITIVE, trend="quadratic")])
 @pytest.mark.parametrize("dim", [1, 2, 5])
-def test_under_a_quadratic_heights_are_as_they_are_but_far_ones_are_doubted(dim):
+def test_of_a_quadratic_or_a_sum_over_axes_heights_are_as_they_are_but_far_ones_are_doubted(dim, spec):
     limit = RELEVANT_HEIGHT + dim * RELEVANT_HEIGHT_PER_AXIS
     height = np.array([0.0, 3.0, limit - 0.1, limit, limit + 10.0, limit + 500.0])
     data = Heights(sobol(6, dim, 0), height, np.full(6, 0.25))
     assert data.relevant_height == limit
-    values, noise = modelled_values(QUADRATIC, data)
+    assert spec.doubts_far_heights
+    values, noise = modelled_values(spec, data)
     np.testing.assert_array_equal(values, height)
     doubt = FAR_NOISE * np.array([0.0, 0.0, 0.0, 0.0, 10.0, 500.0])
     np.testing.assert_allclose(noise, 0.25 + doubt**2, rtol=1e-12)
@@ -67,18 +97,7 @@ def test_the_noise_of_warped_heights_is_that_of_heights_times_the_squared_slope(
     np.testing.assert_allclose(noise, of_heights * ((higher - lower) / (2 * h)) ** 2, rtol=1e-8)
 
 
-def test_the_integrand_of_a_noisy_height_is_right_in_the_mean_and_to_first_order_in_its_variance():
-    rng = np.random.default_rng(80)
-    true, sd = 1.3, 0.1
-    looks = true + sd * rng.standard_normal(200_000)
-    data = Heights(np.zeros((len(looks), 1)), looks, np.full(len(looks), sd**2))
-    values, noise = modelled_values(INTEGRAND, data)
-    # Five standard errors.
-    assert np.mean(values) == pytest.approx(math.exp(-true), rel=5 * sd / math.sqrt(len(looks)))
-    assert np.mean(noise) == pytest.approx(np.var(values), rel=0.03)
-
-
-@pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.parametrize("spec", [CONSTANT, QUADRATIC, WARPED, ADDITIVE])
 def test_the_jacobian_is_that_of_finite_differences(spec):
     data = ladder(0.0, 0.5, 2.0, 7.0, 10.0, 12.0, 25.0, 60.0)
     assert 12.0 < data.relevant_height < 25.0
@@ -88,7 +107,7 @@ def test_the_jacobian_is_that_of_finite_differences(spec):
     assert _log_jacobian(spec, data) == pytest.approx(expected, rel=0.0, abs=1e-5)
 
 
-@pytest.mark.parametrize("spec", [CONSTANT, QUADRATIC])
+@pytest.mark.parametrize("spec", [CONSTANT, QUADRATIC, ADDITIVE])
 def test_the_jacobian_is_1_if_all_heights_matter(spec):
     limit = ladder(0.0).relevant_height
     assert _log_jacobian(spec, ladder(0.0, 1.0, 0.5 * limit, limit)) == 0.0
@@ -118,6 +137,10 @@ def test_the_evidence_of_a_constant_is_the_larger_for_waves_and_few_points():
         (replace(CONSTANT, structure="additive"), 5, 0.0),
         (QUADRATIC, 8, 0.0),
         (WARPED, 9, WARP_PENALTY),
+        (INTEGRAND, 4, 0.0),
+        (ROOT, 9, 0.0),
+        (SHARE, 9, 0.0),
+        (SQUARE, 9, 0.0),
     ],
 )
 def test_a_score_is_the_profile_likelihood_less_half_a_log_n_for_each_parameter_and_the_prior(
@@ -133,8 +156,14 @@ def test_a_score_is_the_profile_likelihood_less_half_a_log_n_for_each_parameter_
     lengths = np.concatenate([np.atleast_1d(part.lengthscale) for part in parts[:1] + parts[1:][-1:]])
     away = np.log(lengths / size) / LENGTH_PRIOR_LOG_STD
     expected = model.process.profile_log_likelihood() - 0.5 * n_parameters * math.log(40) - 0.5 * np.sum(away**2)
-    # The density of heights is that of warped ones times the warp's slope, e^{αh}.
-    expected += spec.warp * float(np.sum(data.height))
+    # The density of heights is that of warped ones times the warp's slope, e^{αh}; of a power, h is what is above an
+    # envelope, and the slope is as much smaller as the power of a noisy height is too large in the mean.
+    envelope = np.zeros(40)
+    if spec.warp < 0.0 and spec.trend == "quadratic":
+        terms = terms_of_a_quadratic(data.x - 0.5)
+        envelope = terms @ np.linalg.solve(terms.T @ terms, terms.T @ data.height)
+    expected += spec.warp * float(np.sum(data.height - envelope))
+    expected -= 0.5 * 40 * 1e-3 * spec.warp**2 if spec.warp < 0.0 else 0.0
     assert model.score == pytest.approx(expected - penalty, rel=0.0, abs=1e-8)
 
 
@@ -154,6 +183,7 @@ def test_the_slope_of_a_height_is_its_derivative_in_what_is_modelled(spec):
     query, h = sobol(50, 2, 3), 1e-5
     height, slope = model.height_and_slope(query)
     old = model.process
+    assert old.trend == spec.process_trend
     # A constant added to all values is added to the mean, as the trend takes it.
     higher, lower = (
         replace(model, process=GaussianProcess.condition(old.kernel, old.x, old.y + step, old.noise, old.trend))
@@ -180,14 +210,17 @@ def test_a_warp_of_next_to_nothing_is_none():
 def test_heights_of_a_model_are_finite_even_where_its_process_leaves_its_range():
     x = np.array([[0.1], [0.5], [0.9]])
     query = np.linspace(0.0, 1.0, 101)[:, None]
-    for spec in (replace(WARPED, warp=0.3), INTEGRAND):
-        # Values below −1/α, and an integrand below 0.
-        process = GaussianProcess.condition(
-            Kernel(2.5, 0.3, 1.0), x - 0.5, np.array([1.0, -50.0, 1.0]), 0.0, "constant"
-        )
+    for spec in (replace(WARPED, warp=0.3), INTEGRAND, ROOT, SQUARE):
+        # Values below −1/α of a positive warp, and a power of the integrand below 0.
+        values = np.array([1.0, -50.0, 1.0]) if spec.warp > 0.0 else np.array([-1.0, 50.0, -1.0])
+        process = GaussianProcess.condition(Kernel(2.5, 0.3, 1.0), x - 0.5, values, 0.0, "constant")
+        assert np.min(1.0 + spec.warp * process.mean(query - 0.5)) < 0.0
         height, slope = Model(spec, Coordinates.plain(1), process, 0.0, None).height_and_slope(query)
         assert np.all(np.isfinite(height))
         assert np.all(np.isfinite(slope))
+        # No deeper, and no higher.
+        limit = np.min(height) if spec.warp > 0.0 else np.max(height)
+        assert limit == pytest.approx(-DEEPEST if spec.warp > 0.0 else HIGHEST, rel=1e-12)
 
 
 @pytest.mark.parametrize("nu", [3.0, 7.0])

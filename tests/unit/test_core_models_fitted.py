@@ -4,11 +4,26 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from height_models import CONSTANT, QUADRATIC, SPECS, WARPED, bowl, heights_of, ladder, student, wavy
+from height_models import (
+    CONSTANT,
+    INTEGRAND,
+    QUADRATIC,
+    ROOT,
+    SPECS,
+    WARPED,
+    bowl,
+    heights_of,
+    ladder,
+    student,
+    terms_of_a_quadratic,
+    wavy,
+)
 from zhat.core.arrays import sobol
 from zhat.core.gp import GaussianProcess
 from zhat.core.kernels import Kernel
 from zhat.core.models import (
+    DEEPEST,
+    HIGHEST,
     LARGEST_FIT,
     Coordinates,
     Heights,
@@ -71,9 +86,10 @@ def test_thinning_keeps_the_lowest_half_and_some_of_the_others_in_order(n):
     np.testing.assert_array_equal(thin.noise, data.noise[rows])
 
 
-def test_a_model_of_many_heights_is_fitted_to_some_and_conditioned_on_all():
+@pytest.mark.parametrize("spec", [QUADRATIC, ROOT])
+def test_a_model_of_many_heights_is_fitted_to_some_and_conditioned_on_all(spec):
     data = heights_of(wavy, LARGEST_FIT + 100, 2, noise=1e-6)
-    model = fit_model(QUADRATIC, data, Coordinates.plain(2))
+    model = fit_model(spec, data, Coordinates.plain(2))
     assert len(model.search.likelihood.y) <= LARGEST_FIT
     assert len(model.process.y) == LARGEST_FIT + 100
     np.testing.assert_allclose(model.height(data.x), data.height, rtol=0.0, atol=1e-2)
@@ -90,12 +106,13 @@ def test_the_error_of_leaving_one_out_is_that_of_fitting_the_others(spec):
         others = GaussianProcess.condition(
             process.kernel, process.x[rest], process.y[rest], process.noise[rest], process.trend
         )
-        if spec.space == "integrand":
-            predicted, seen = others.mean(process.x[i : i + 1])[0], process.y[i]
+        if spec == INTEGRAND:
+            predicted = max(1.0 - others.mean(process.x[i : i + 1])[0], math.exp(-HIGHEST))
         else:
             predicted = math.exp(-replace(model, process=others).height(data.x[i : i + 1])[0])
-            seen = math.exp(-data.height[i])
-        total += (volumes[i] * (seen - predicted)) ** 2
+        # No integrand in sight is near the largest that is believed of any.
+        assert predicted < math.exp(0.5 * DEEPEST)
+        total += (volumes[i] * (math.exp(-data.height[i]) - predicted)) ** 2
     assert left_out_error(model, data, volumes) == pytest.approx(math.sqrt(total), rel=1e-6)
 
 
@@ -152,6 +169,22 @@ def test_another_kernel_is_conditioned_on_the_same_data():
     expected = GaussianProcess.condition(kernel, data.x - 0.5, data.height, 1e-4, "quadratic")
     np.testing.assert_array_equal(other.height(query), expected.mean(query - 0.5))
     assert other.spec == model.spec
+
+
+def test_another_kernel_is_conditioned_on_the_same_power_under_the_same_envelope():
+    data = heights_of(wavy, 30, 2, noise=1e-4)
+    model, kernel = fit_model(ROOT, data, Coordinates.plain(2)), Kernel(1.5, 0.2, 3.0)
+    other, query = model.with_kernel(kernel), sobol(20, 2, 1)
+    terms = terms_of_a_quadratic(data.x - 0.5)
+    envelope = np.linalg.solve(terms.T @ terms, terms.T @ data.height)
+    root = np.exp(-0.5 * (data.height - terms @ envelope))
+    # Of a normal height, the mean of the root is e^{σ²/8} too large; the noise of 2 (1 − root) is root² times as large.
+    values = 2.0 - 2.0 * root * np.exp(-1e-4 / 8.0)
+    process = GaussianProcess.condition(kernel, data.x - 0.5, values, 1e-4 * root**2, "constant")
+    above = -2.0 * np.log(1.0 - 0.5 * process.mean(query - 0.5))
+    np.testing.assert_allclose(
+        other.height(query), terms_of_a_quadratic(query - 0.5) @ envelope + above, rtol=0.0, atol=1e-8
+    )
 
 
 def test_the_bare_variance_forgets_how_far_heights_were_doubted():

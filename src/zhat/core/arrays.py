@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.intp]
+BoolArray = NDArray[np.bool_]
 
 #: A cheap, vectorised function on the unit cube: ``(n, d) -> (n,)``.
 Surface = Callable[[FloatArray], FloatArray]

@@ -28,6 +28,8 @@ FAR_NOISE = 0.3
 LARGEST_FIT = 384
 #: What the evidence of a warp must exceed that of none by: a warped surrogate is sure of itself wherever it is high.
 WARP_PENALTY = 10.0
+#: So many equal heights make a constant.
+FEWEST_EQUAL = 5
 #: Prior of the lengthscales: sd of the logarithm. The median is the spread of the points.
 LENGTH_PRIOR_LOG_STD = 1.5
 #: A warped surrogate goes no further below the lowest height seen, and a negatively warped one no higher than this: a
@@ -245,7 +247,9 @@ def fit_model(spec: ModelSpec, data: Heights, coordinates: Coordinates, start: C
     spread, centre = spread_and_centre(values, trend)
     size = math.sqrt(float(np.sum(np.var(z, axis=0)))) or 1.0
     if not spread > 0:
-        process = GaussianProcess.condition(Kernel(spec.nu, size, 1e-12), z, values, noise, trend)
+        # One value tells nothing of the others; many equal ones do.
+        scale = 1.0 if len(values) < FEWEST_EQUAL else 1e-12
+        process = GaussianProcess.condition(Kernel(spec.nu, size, scale), z, values, noise, trend)
         return Model(spec, coordinates, process, 0.0, None, envelope)
     prior = LengthscalePrior(size, LENGTH_PRIOR_LOG_STD)
     search = Search(z, (values - centre) / spread, spread, spec.nu, noise, trend, spec.structure, prior)

@@ -1,51 +1,77 @@
-"""Where the energy is +inf: the probability that a point is on the finite side, from points on both sides."""
+"""Where the energy is +inf: the probability that a point is on the finite side, from points on both sides.
+
+What is modelled is how far a point is from the wall, positive on the finite side: a function that is smooth even where
+walls have corners at a distance. Of a point at distance r from the nearest one of the other side it is known that the
+wall is no farther than r: its own distance is taken to be r/2, give or take what a uniform distribution between 0 and r
+leaves open.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.spatial.distance import cdist
 from scipy.special import log_ndtr
 
-from zhat.core.arrays import FloatArray
+from zhat.core.arrays import BoolArray, FloatArray
 from zhat.core.fit import fit
 from zhat.core.gp import GaussianProcess
 
-#: Walls are rough: nothing is assumed of their shape but continuity.
-WALL_NU = 0.5
-#: A side is certain to within this sd, whatever the process says.
-SMALLEST_SD = 0.05
+#: Walls are smooth, or have corners.
+WALL_SMOOTHNESSES = (0.5, 1.5, 2.5)
+#: A distance is known to within this share of the cube's side at best.
+SMALLEST_SD = 1e-6
+#: So many of the most doubtful points tell what the doubt amounts to.
+N_DOUBTFUL = 1024
 
 
 @dataclass(frozen=True, eq=False)
 class Walls:
-    """A process that is 1 where the energy is finite and −1 where it is not."""
+    """A process whose value is the distance from the nearest wall, positive where the energy is finite."""
 
     process: GaussianProcess
 
     @classmethod
-    def around(cls, x: FloatArray, finite: FloatArray) -> Walls | None:
+    def around(cls, x: FloatArray, finite: BoolArray) -> Walls | None:
         """Return the walls between points, given whether the energy is finite at each; None if it always is."""
         if np.all(finite):
             return None
-        side = np.where(finite, 1.0, -1.0)
-        found = fit(x, side, nu=WALL_NU, noise=1e-6, trend="constant")
-        return cls(GaussianProcess.condition(found.kernel, x, side, 1e-6, "constant"))
+        reach = np.full(len(x), np.sqrt(x.shape[1]))
+        if np.any(finite):
+            apart = cdist(x[finite], x[~finite])
+            reach[finite], reach[~finite] = np.min(apart, axis=1), np.min(apart, axis=0)
+        distance = np.where(finite, 0.5, -0.5) * reach
+        noise = reach**2 / 12.0 + SMALLEST_SD**2
+        found = fit(x, distance, nu=WALL_SMOOTHNESSES, noise=noise, trend="constant")
+        return cls(GaussianProcess.condition(found.kernel, x, distance, noise, "constant"))
 
     def height(self, x: FloatArray) -> FloatArray:
         """Return minus the log probability that the energy is finite."""
-        return np.asarray(-log_ndtr(self._score(x)))
+        mean, sd = self._distance(x)
+        return np.asarray(-log_ndtr(mean / sd))
 
     def doubt(self, x: FloatArray) -> FloatArray:
-        """Return the sd of being on the finite side, between 0 and ½."""
-        score = self._score(x)
-        return np.asarray(np.exp(0.5 * (log_ndtr(score) + log_ndtr(-score))))
+        """Return the sd of being on the finite side, between 0 and ½, times how little is known of the distance."""
+        mean, sd = self._distance(x)
+        return np.asarray(np.exp(0.5 * (log_ndtr(mean / sd) + log_ndtr(-mean / sd))) * sd)
 
     def unlike(self, x: FloatArray, point: FloatArray) -> FloatArray:
         """Return how little the side at the rows of ``x`` has to do with that at a point, between 0 and 1."""
-        kernel = self.process.kernel
-        return np.asarray(1.0 - kernel.matrix(x, point[None, :])[:, 0] / kernel.scale)
+        _, sd = self._distance(point[None, :])
+        return np.asarray(-np.expm1(-0.5 * np.sum((x - point) ** 2, axis=1) / (2.0 * sd[0]) ** 2))
 
-    def _score(self, x: FloatArray) -> FloatArray:
-        sd = np.sqrt(self.process.variance(x) + SMALLEST_SD**2)
-        return np.asarray(self.process.mean(x) / sd)
+    def relative_variance(self, x: FloatArray, weights: FloatArray) -> float:
+        """Return what the walls' unknown places contribute to the variance of log ∫ e^{-h}.
+
+        The integrand, walls included, is given as points and weights that sum to 1.
+        """
+        mean, sd = self._distance(x)
+        # The weights hold the probability p of being inside; whether a point is has the sd √(p(1 − p)).
+        spread = weights * np.exp(0.5 * (log_ndtr(-mean / sd) - log_ndtr(mean / sd)))
+        most = np.argsort(-spread, kind="stable")[:N_DOUBTFUL]
+        correlation = self.process.covariance(x[most]) / np.outer(sd[most], sd[most])
+        return max(float(spread[most] @ correlation @ spread[most]), 0.0)
+
+    def _distance(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return self.process.mean(x), np.sqrt(self.process.variance(x) + SMALLEST_SD**2)

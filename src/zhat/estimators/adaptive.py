@@ -137,7 +137,7 @@ def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
     density = distribution(last.surrogate, task.dim, task.generator(_INTEGRAL), THOROUGH)
     wrong = surprise(last.predictions, known)
     region = density.region(N_REGION)
-    model = last.surrogate.model
+    model, walls = last.surrogate.model, last.surrogate.walls
     if model.spec.warp >= 0.0:
         region = region.core(CORE_SHARE)
     # Walls are the same for all models, and left out of the comparison.
@@ -154,6 +154,7 @@ def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
         "model_error": math.sqrt(float(weights @ (shifts - shift) ** 2)),
         "hyperparameter_error": max(wrong, 1.0) * math.sqrt(hyper),
         "hidden_mass": _hidden_mass(task, last, known, density.log_integral.value),
+        "wall_error": 0.0 if walls is None else math.sqrt(walls.relative_variance(region.points, region.weights)),
         "quadrature_error": density.log_integral.error,
     }
     diagnostics: dict[str, float | str] = {

@@ -47,6 +47,8 @@ MODEL_STEPS = 3
 #: Powers of the integrand that may be smooth where the energy is not: if they are, they are very smooth.
 POWERS = (-2.0, INTEGRAND, -0.5, -0.2, -0.1)
 POWER_SMOOTHNESSES = (2.5, math.inf)
+#: Noise, as an sd of the logarithm of a power, beyond which it is not modelled.
+LARGEST_POWER_NOISE = 0.03
 #: So many kinds of them are tried again in the next comparison.
 BEST_POWERS = 2
 #: A model of the integrand itself must predict so much better to be preferred ...
@@ -236,12 +238,18 @@ def _compare_powers(
     trends: list[Trend] = ["constant"]
     if len(data.height) > n_terms("quadratic", dim) + dim + 1:
         trends.append("quadratic")
-    everything = [ModelSpec(nu=math.inf, warp=power, trend=trend) for power in POWERS for trend in trends]
-    found = [_fit(spec, data, None, kernels) for spec in candidates or everything]
+    # The power of a noisy height is skewed: where that matters, powers are left alone.
+    largest = LARGEST_POWER_NOISE / math.sqrt(max(float(np.max(data.noise)), 1e-300))
+    powers = tuple(power for power in POWERS if -power <= largest)
+    if not powers:
+        return ()
+    everything = [ModelSpec(nu=math.inf, warp=power, trend=trend) for power in powers for trend in trends]
+    specs = [spec for spec in candidates if spec.warp in powers] or everything
+    found = [_fit(spec, data, None, kernels) for spec in specs]
     best = _best_first(found)[0].spec
     variants = {replace(best, nu=nu) for nu in POWER_SMOOTHNESSES} | {replace(best, trend=trend) for trend in trends}
-    place = POWERS.index(best.warp)
-    variants |= {replace(best, warp=power) for power in POWERS[max(place - 1, 0) : place + 2]}
+    place = powers.index(best.warp)
+    variants |= {replace(best, warp=power) for power in powers[max(place - 1, 0) : place + 2]}
     if dim > 1:
         variants |= {replace(best, structure="isotropic"), replace(best, structure="per-axis")}
     tried = {model.spec for model in found}
@@ -256,7 +264,7 @@ def _better(data: Heights, of_heights: tuple[Model, ...], of_powers: tuple[Model
     must be right; and if not, it may still predict the integrand much better.
     """
     itself = tuple(model for model in of_powers if model.spec.warp == INTEGRAND)
-    if of_powers[0].score > of_heights[0].score:
+    if of_powers and of_powers[0].score > of_heights[0].score:
         return of_powers
     volumes = nearest_volumes(data.x)
     # Where the integrand fills next to nothing of the cube, what is left out elsewhere says nothing of it.
