@@ -37,8 +37,9 @@ def test_one_infinite_point_is_improbable_and_the_finite_ones_are_not(dim):
     x = sobol(30, dim, 0)
     finite = np.arange(30) != 7
     probability = np.exp(-Walls.around(x, finite).height(x))
-    assert probability[7] < 1e-6
-    assert np.all(probability[finite] > 1 - 1e-6)
+    # Any wall between it and its neighbours will do: it is certain of neither, but knows where it is itself.
+    assert probability[7] < 0.1
+    assert np.all(probability[finite] > 0.9)
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
@@ -81,9 +82,8 @@ def test_doubt_is_largest_at_the_line(direction):
     doubt, away = walls.doubt(query), np.abs(distance(query))
     assert away[np.argmax(doubt)] < 0.05
     assert np.mean(doubt[away < 0.03]) > 2.0 * np.mean(doubt[away > 0.2])
-    assert np.max(doubt) == pytest.approx(0.5, abs=0.01)
-    # Of the points themselves there is none.
-    assert np.max(walls.doubt(walls.process.x)) < 1e-3
+    # Far from it there is none.
+    assert np.max(doubt[away > 0.25]) < 0.02 * np.max(doubt)
 
 
 def test_probability_and_doubt_are_those_of_a_normal_score():
@@ -92,9 +92,8 @@ def test_probability_and_doubt_are_those_of_a_normal_score():
     sd = np.sqrt(walls.process.variance(query) + SMALLEST_SD**2)
     probability = norm.cdf(walls.process.mean(query) / sd)
     np.testing.assert_allclose(np.exp(-walls.height(query)), probability, rtol=1e-9)
-    np.testing.assert_allclose(walls.doubt(query), np.sqrt(probability * (1 - probability)), rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose(walls.doubt(query), sd * np.sqrt(probability * (1 - probability)), rtol=1e-5, atol=1e-8)
     assert np.all(walls.height(query) >= 0)
-    assert np.all(walls.doubt(query) <= 0.5)
 
 
 def test_unlikeness_is_0_at_the_point_itself_and_grows_with_the_distance():
@@ -103,8 +102,36 @@ def test_unlikeness_is_0_at_the_point_itself_and_grows_with_the_distance():
     query = point + np.outer(np.linspace(0.0, 0.4, 20), [1.0, 0.0])
     unlike = walls.unlike(query, point)
     assert unlike[0] == pytest.approx(0.0, abs=1e-12)
-    assert np.all(np.diff(unlike) > 0)
-    assert np.all(unlike < 1)
-    # It is what a kernel of smoothness ½ makes of the distance.
-    expected = -np.expm1(-np.linalg.norm(query - point, axis=1) / walls.process.kernel.lengthscale)
-    np.testing.assert_allclose(unlike, expected, rtol=0.0, atol=1e-12)
+    assert np.all(np.diff(unlike) >= 0)
+    assert unlike[-1] > 0.9
+    # Where the wall is known well, a neighbour tells less of it.
+    nearer = walls.unlike(query, query[np.argmin(walls.doubt(query))])
+    assert np.all((nearer >= 0) & (nearer <= 1))
+
+
+@pytest.mark.parametrize("shape", ["line", "disc", "corner"])
+def test_the_probable_volume_is_off_by_what_it_says(shape):
+    query = sobol(1024, 2, 100)
+    inside = {
+        "line": lambda x: (x - 0.5) @ np.array([0.8, 0.6]) < 0,
+        "disc": lambda x: np.sum((x - 0.45) ** 2, axis=1) < 0.09,
+        "corner": lambda x: np.max(x, axis=1) < 0.6,
+    }[shape]
+    scores = []
+    for seed in range(8):
+        x = sobol(60, 2, seed)
+        walls = Walls.around(x, inside(x))
+        probability = np.exp(-walls.height(query))
+        volume = np.mean(probability)
+        sd = math.sqrt(walls.relative_variance(query, probability / np.sum(probability)))
+        scores.append(math.log(volume / np.mean(inside(query))) / sd)
+    # One, give or take what eight seeds leave open.
+    assert 0.4 < math.sqrt(np.mean(np.square(scores))) < 1.7
+
+
+def test_walls_that_are_certain_add_nothing():
+    x = sobol(400, 2, 0)
+    walls = Walls.around(x, x[:, 0] < 0.5)
+    query = sobol(512, 2, 1)
+    query = query[query[:, 0] < 0.3]
+    assert walls.relative_variance(query, np.full(len(query), 1 / len(query))) < 1e-8

@@ -2,8 +2,8 @@
 
 What is modelled is how far a point is from the wall, positive on the finite side: a function that is smooth even where
 walls have corners at a distance. Of a point at distance r from the nearest one of the other side it is known that the
-wall is no farther than r: its own distance is taken to be r/2, give or take what a uniform distribution between 0 and r
-leaves open.
+wall is no farther than r: its own distance is taken to be r/2, with an sd of a third of that. (A uniform distribution
+between 0 and r has a larger one, but then a single point among many of the other side would be overruled by them.)
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ from scipy.spatial.distance import cdist
 from scipy.special import log_ndtr
 
 from zhat.core.arrays import BoolArray, FloatArray
-from zhat.core.fit import fit
+from zhat.core.fit import Search, spread_and_centre
 from zhat.core.gp import GaussianProcess
+from zhat.core.kernels import Kernel
 
-#: Walls are smooth, or have corners.
-WALL_SMOOTHNESSES = (0.5, 1.5, 2.5)
+#: The distance has kinks where two walls are as near as each other, and is smooth elsewhere.
+WALL_NU = 1.5
+#: How well a distance is known, as a share of that to the nearest point of the other side.
+DISTANCE_SD = 1 / 6
 #: A distance is known to within this share of the cube's side at best.
 SMALLEST_SD = 1e-6
 #: So many of the most doubtful points tell what the doubt amounts to.
@@ -42,9 +45,13 @@ class Walls:
             apart = cdist(x[finite], x[~finite])
             reach[finite], reach[~finite] = np.min(apart, axis=1), np.min(apart, axis=0)
         distance = np.where(finite, 0.5, -0.5) * reach
-        noise = reach**2 / 12.0 + SMALLEST_SD**2
-        found = fit(x, distance, nu=WALL_SMOOTHNESSES, noise=noise, trend="constant")
-        return cls(GaussianProcess.condition(found.kernel, x, distance, noise, "constant"))
+        noise = (DISTANCE_SD * reach) ** 2 + SMALLEST_SD**2
+        spread, centre = spread_and_centre(distance, "constant")
+        if not spread > 0:
+            return cls(GaussianProcess.condition(Kernel(WALL_NU, 1.0, 1e-6), x, distance, noise, "constant"))
+        search = Search(x, (distance - centre) / spread, spread, WALL_NU, noise, "constant", "isotropic")
+        kernel = search.run(quick=True).kernel
+        return cls(GaussianProcess.condition(kernel, x, distance, noise, "constant"))
 
     def height(self, x: FloatArray) -> FloatArray:
         """Return minus the log probability that the energy is finite."""
