@@ -162,9 +162,7 @@ def test_no_candidate_is_chosen_twice_and_all_are_chosen_if_all_are_wanted(spec,
     + [("integrand", False), ("root", False), ("square", False)],
 )
 def test_what_is_being_observed_is_not_chosen_again(spec, searching, apart):
-    # It takes more data to know that the square of an integrand is above 0 everywhere.
-    n = 80 if spec == "square" else 15
-    model = model_of(KERNELS["smooth"], SPECS[spec].process_trend, SPECS[spec], n=n)
+    model = model_of(KERNELS["smooth"], SPECS[spec].process_trend, SPECS[spec])
     region, fresh = region_of(model), sobol(60, 2, 3)
     surrogate = Surrogate(model, None)
     # Those that would be chosen are pending; they and their neighbours are candidates all the same.

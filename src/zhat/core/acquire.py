@@ -16,7 +16,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from zhat.core.arrays import FloatArray, blocks
-from zhat.core.models import INTEGRAND, Model, Surrogate
+from zhat.core.models import Model, Surrogate
 from zhat.core.target import Region
 
 #: One in so many points looks for modes on the border of what is known, if there is anything to find.
@@ -145,7 +145,7 @@ class _State:
     def __init__(self, surrogate: Surrogate, points: FloatArray, region: Region, noise: float) -> None:
         model, self._walls = surrogate.model, surrogate.walls
         self._points = points
-        self._is_integrand = model.spec.warp == INTEGRAND
+        self._is_power = model.spec.warp < 0.0
         self._model = model
         self._value = model.process.mean(model.coordinates(points))
         self._height, slope = model.unwarp(self._value, points)
@@ -156,7 +156,8 @@ class _State:
         self.available = np.ones(len(points), dtype=bool)
         self._z = model.coordinates(points)
         self._distance = distances_to_nearest(self._z, model.process.x)
-        self._is_first_order = self._is_integrand or self._process.typical_sd < LARGEST_FIRST_ORDER_SD
+        # A power of the integrand is between 0 and about 1: first order is never far off.
+        self._is_first_order = self._is_power or self._process.typical_sd < LARGEST_FIRST_ORDER_SD
 
     def observe(self, chosen: int) -> None:
         """Condition on an observation at one of the points, which is not available again."""
@@ -181,8 +182,11 @@ class _State:
                 return found
             if number % EXPLORE_ANYWAY_EVERY == 0:
                 return self._process.sd()
-        if self._is_integrand or (self._is_first_order and not searching):
+        if self._is_first_order and not searching:
             return self._process.reduction()
+        if self._is_power:
+            optimistic, _ = self._model.unwarp(self._value - OPTIMISTIC_SDS * self._process.sd(), self._points)
+            return np.asarray(-optimistic - self._walls_height)
         sd = self._process.sd() * self._slope
         return np.asarray(log_sinh(OPTIMISTIC_SDS * sd) - self._height - self._walls_height)
 

@@ -11,7 +11,7 @@ from scipy.special import log_ndtr
 from zhat.core.arrays import FloatArray, blocks
 from zhat.core.fit import Search
 from zhat.core.logspace import log_sum_exp
-from zhat.core.models import Model
+from zhat.core.models import INTEGRAND, Model
 from zhat.core.target import Region
 
 #: Above this typical sd of the surrogate, its exponential is no longer linear in it.
@@ -58,7 +58,7 @@ def belief(model: Model, region: Region, base: FloatArray, inflation: float = 1.
     log_terms += -height + 0.5 * (1.0 + model.spec.warp) * sd2 if model.spec.warp < 0.0 else log_mean_above(height, sd2)
     log_mean = log_sum_exp(log_terms)
     weights = np.exp(log_terms - log_mean)
-    if math.sqrt(float(weights @ sd2)) < LINEAR_SD:
+    if model.spec.warp == INTEGRAND or math.sqrt(float(weights @ sd2)) < LINEAR_SD:
         variance = integral_variance(model, z, weights * slope)
     else:
         variance = _nonlinear_variance(model, z, slope, weights)

@@ -330,7 +330,8 @@ def nearest_volumes(x: FloatArray, n: int = 4096) -> FloatArray:
 def _log_jacobian(spec: ModelSpec, data: Heights, envelope: float | FloatArray = 0.0) -> float:
     """Return what makes densities of modelled values densities of heights, so that evidences can be compared."""
     if spec.warp < 0.0:
-        return float(np.sum(spec.warp * (data.height - envelope) - 0.5 * spec.warp**2 * data.noise))
+        exponent = np.minimum(spec.warp * (data.height - envelope), LARGEST_EXPONENT)
+        return float(np.sum(exponent - 0.5 * spec.warp**2 * data.noise))
     if spec.doubts_far_heights:
         return float(np.sum(np.minimum(spec.warp * data.height, LARGEST_EXPONENT)))
     limit = data.relevant_height

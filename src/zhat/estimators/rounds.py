@@ -357,7 +357,8 @@ def cloud(known: Knowledge, generator: np.random.Generator) -> FloatArray:
 def _predict(made: Round, known: Knowledge, points: FloatArray, drawn: bool) -> Prediction:
     model = made.surrogate.model
     variance = model.variance(points) + known.noise
-    bare = variance if model.spec.trend == "constant" else model.bare_variance(points, known.noise) + known.noise
+    doubts = model.spec.doubts_far_heights and model.spec.warp >= 0.0
+    bare = variance if not doubts else model.bare_variance(points, known.noise) + known.noise
     return Prediction(made.n, model.height(points) + known.lowest, variance, bare, drawn)
 
 
