@@ -11,6 +11,7 @@ from zhat.core.arrays import sobol
 from zhat.core.belief import (
     LARGEST_VARIANCE,
     LINEAR_SD,
+    Spread,
     belief,
     hyperparameter_spread,
     integral_variance,
@@ -293,7 +294,7 @@ def test_the_variance_of_an_integral_that_is_known_is_not_below_0():
 def test_a_model_without_a_search_has_no_spread_of_hyperparameters():
     model = model_of(ModelSpec(), 1.0)
     region, base = region_of(model)
-    assert hyperparameter_spread(model, region, base) == (0.0, 0.0)
+    assert hyperparameter_spread(model, region, base) == Spread(0.0, 0.0, 1.0)
 
 
 @pytest.mark.parametrize("spec", [*SPECS.values(), ModelSpec(structure="additive"), *POWERS.values()])
@@ -302,16 +303,27 @@ def test_the_spread_of_hyperparameters_shrinks_with_more_data(spec):
     for n in (20, 60, 180):
         model = fit_model(spec, data_of(n, noise=1e-6), Coordinates.plain(2))
         region, base = region_of(model)
-        mean, variance = hyperparameter_spread(model, region, base)
-        means.append(abs(mean))
-        spreads.append(math.sqrt(variance))
+        spread = hyperparameter_spread(model, region, base)
+        means.append(abs(spread.mean))
+        spreads.append(math.sqrt(spread.variance))
         # The same every time.
-        assert hyperparameter_spread(model, region, base) == (mean, variance)
+        assert hyperparameter_spread(model, region, base) == spread
     assert spreads[0] > 0.0
     assert spreads[2] < 0.1 * spreads[0]
     assert spreads[1] < spreads[0]
     # What they change in the mean is of the order of what they change at all.
     assert all(mean < 3.0 * spread for mean, spread in zip(means, spreads, strict=True))
+
+
+def test_hyperparameters_are_doubted_the_less_the_more_is_known_of_them():
+    doubts = []
+    for n in (12, 48, 192):
+        # Rough enough that there is something to learn from every point.
+        model = fit_model(ModelSpec(nu=0.5), data_of(n, noise=1e-6), Coordinates.plain(2))
+        doubts.append(hyperparameter_spread(model, *region_of(model)).doubt)
+    assert doubts[0] > 1.1
+    assert doubts[2] < doubts[0]
+    assert 1.0 <= doubts[2] < 1.3
 
 
 @pytest.mark.parametrize("spec", [ModelSpec(), *POWERS.values()])

@@ -12,7 +12,7 @@ from zhat.core.arrays import FloatArray, blocks
 from zhat.core.fit import Search
 from zhat.core.logspace import log_sum_exp
 from zhat.core.models import INTEGRAND, Model
-from zhat.core.target import Region
+from zhat.core.target import Region, evenly_spread
 
 #: Above this typical sd of the surrogate, its exponential is no longer linear in it.
 LINEAR_SD = 0.2
@@ -22,6 +22,9 @@ N_NONLINEAR = 1024
 LARGEST_VARIANCE = 4.0
 #: Pairs of hyperparameters that stand for their uncertainty.
 N_PAIRS = 4
+#: Points on which their doubt is compared, and the most that it may come to.
+N_DOUBT = 512
+LARGEST_DOUBT = 100.0
 #: The step for second derivatives of the likelihood.
 CURVATURE_STEP = 0.05
 #: The widest direction of hyperparameters, as an sd of their logarithms.
@@ -92,37 +95,61 @@ def integral_variance(model: Model, z: FloatArray, weights: FloatArray) -> float
 
 def _nonlinear_variance(model: Model, z: FloatArray, slope: FloatArray, weights: FloatArray) -> float:
     """Return the variance of the logarithm of a weighted sum of exponentials of the process, as of a lognormal."""
-    places = (np.arange(N_NONLINEAR) + 0.5) / N_NONLINEAR
-    chosen = np.minimum(np.searchsorted(np.cumsum(weights), places), len(weights) - 1)
+    chosen = evenly_spread(weights, N_NONLINEAR)
     covariance = model.process.covariance(z[chosen]) * np.outer(slope[chosen], slope[chosen])
     np.minimum(covariance, LARGEST_VARIANCE, out=covariance)
     return math.log1p(max(float(np.mean(np.expm1(covariance))), 0.0))
 
 
-def hyperparameter_spread(model: Model, region: Region, base: FloatArray) -> tuple[float, float]:
-    """Return mean and variance, over plausible hyperparameters, of what they change in log ∫ e^{-mean}."""
+@dataclass(frozen=True)
+class Spread:
+    """What plausible hyperparameters do to a model's belief.
+
+    Attributes
+    ----------
+    mean, variance
+        Mean and variance, over them, of what they change in log ∫ e^{-mean}.
+    doubt
+        The mean over them of a belief's variance, as a multiple of that at the likeliest ones; at least 1.
+    """
+
+    mean: float = 0.0
+    variance: float = 0.0
+    doubt: float = 1.0
+
+
+def hyperparameter_spread(model: Model, region: Region, base: FloatArray) -> Spread:
+    """Return what plausible hyperparameters of a model disagree on."""
     if model.search is None:
-        return 0.0, 0.0
+        return Spread()
     search = model.search
     centre = search.parameters_of(model.process.kernel)
     lowest, directions = _curvature(search, centre)
     generator = np.random.default_rng(0)
-    shifts, log_weights = [], []
-    here = _log_mean(model, region, base)
+    shifts, variances, log_weights = [], [], []
+    here, fewer = _log_mean(model, region, base), region.equally_weighted(N_DOUBT)
     for _ in range(N_PAIRS):
         step = directions @ generator.standard_normal(len(centre))
         for sign in (1.0, -1.0):
             bounded = np.clip(centre + sign * step, *np.array(search.bounds()).T)
             value, _ = search.objective(bounded)
-            kernel = search.rescaled(search.unpack(bounded)[0], search.spread**2)
-            shifts.append(_log_mean(model.with_kernel(kernel), region, base) - here)
+            other = model.with_kernel(search.rescaled(search.unpack(bounded)[0], search.spread**2))
+            shifts.append(_log_mean(other, region, base) - here)
+            variances.append(_first_order_variance(other, fewer))
             # The draws come from a normal distribution of the same curvature: weighed by what they are in truth.
             exponent = lowest - value + 0.5 * float(np.sum((np.linalg.pinv(directions) @ step) ** 2))
             log_weights.append(min(exponent, 1.0))
     weights = np.exp(np.array(log_weights) - max(log_weights))
     weights /= np.sum(weights)
     mean = float(weights @ np.array(shifts))
-    return mean, float(weights @ (np.array(shifts) - mean) ** 2)
+    doubt = float(weights @ np.array(variances)) / _first_order_variance(model, fewer)
+    return Spread(mean, float(weights @ (np.array(shifts) - mean) ** 2), min(max(doubt, 1.0), LARGEST_DOUBT))
+
+
+def _first_order_variance(model: Model, region: Region) -> float:
+    z = model.coordinates(region.points)
+    _, slope = model.height_and_slope(region.points)
+    return integral_variance(model, z, region.weights * slope)
 
 
 def _log_mean(model: Model, region: Region, base: FloatArray) -> float:

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from zhat.core.arrays import FloatArray, Surface, sobol
+from zhat.core.arrays import FloatArray, IndexArray, Surface, sobol
 from zhat.core.cells import AdaptiveGrid
 from zhat.core.logspace import effective_sample_size, log_mean_exp, relative_standard_error
 from zhat.core.quadrature import LogIntegral, mean_over_scrambles
@@ -96,12 +96,22 @@ class Region:
         weights = np.exp(log_weights[kept] - np.max(log_weights))
         return cls(points[kept], weights / np.sum(weights))
 
+    def equally_weighted(self, n: int) -> Region:
+        """Return ``n`` of the points, some perhaps more than once, that have the same weight each."""
+        return Region(self.points[evenly_spread(self.weights, n)], np.full(n, 1.0 / n))
+
     def core(self, share: float) -> Region:
         """Return the fewest of the points that hold this share of the weight."""
         order = np.argsort(-self.weights, kind="stable")
         n = int(np.searchsorted(np.cumsum(self.weights[order]), share)) + 1
         kept = np.sort(order[:n])
         return Region(self.points[kept], self.weights[kept] / np.sum(self.weights[kept]))
+
+
+def evenly_spread(weights: FloatArray, n: int) -> IndexArray:
+    """Return ``n`` indices that occur about as often as their weights say, without chance."""
+    places = (np.arange(n) + 0.5) / n * np.sum(weights)
+    return np.minimum(np.searchsorted(np.cumsum(weights), places), len(weights) - 1)
 
 
 def target(
@@ -212,9 +222,7 @@ class PoolTarget:
         if effective_sample_size(self._log_weights[:n]) > NARROW * n:
             return Region.of(self._points[:n], self._log_weights[:n], n)
         weights = np.exp(self._log_weights - np.max(self._log_weights))
-        places = (np.arange(n) + 0.5) / n * np.sum(weights)
-        chosen = np.minimum(np.searchsorted(np.cumsum(weights), places), len(weights) - 1)
-        return Region(self._points[chosen], np.full(n, 1.0 / n))
+        return Region(self._points[evenly_spread(weights, n)], np.full(n, 1.0 / n))
 
     def draw(self, n: int, generator: np.random.Generator) -> Draws:
         """Return ``n`` of the pool's points, accepted by their weights; if too few are, resampled by them."""

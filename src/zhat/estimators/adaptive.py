@@ -142,17 +142,18 @@ def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
         region = region.core(CORE_SHARE)
     # Walls are the same for all models, and left out of the comparison.
     base = model.height(region.points)
-    opinions = [belief(other, region, base, max(wrong, 1.0) ** 2) for other in _plausible(last.models)]
+    spread = hyperparameter_spread(model, region, base)
+    inflation = max(wrong, 1.0) ** 2 * spread.doubt
+    opinions = [belief(other, region, base, inflation) for other in _plausible(last.models)]
     scores = np.array([model.score for model in last.models[: len(opinions)]])
     weights = np.exp(scores - np.max(scores))
     weights /= np.sum(weights)
     shifts = np.array([opinion.shift for opinion in opinions])
     shift = float(weights @ shifts)
-    _, hyper = hyperparameter_spread(model, region, base)
     parts = {
         "surrogate_error": math.sqrt(float(weights @ [opinion.variance for opinion in opinions])),
         "model_error": math.sqrt(float(weights @ (shifts - shift) ** 2)),
-        "hyperparameter_error": max(wrong, 1.0) * math.sqrt(hyper),
+        "hyperparameter_error": max(wrong, 1.0) * math.sqrt(spread.variance),
         "hidden_mass": _hidden_mass(task, last, known, density.log_integral.value),
         "wall_error": 0.0 if walls is None else math.sqrt(walls.relative_variance(region.points, region.weights)),
         "quadrature_error": density.log_integral.error,
@@ -160,6 +161,7 @@ def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
     diagnostics: dict[str, float | str] = {
         **parts,
         "surprise": wrong,
+        "doubt": math.sqrt(spread.doubt),
         **_description(model),
         "quadrature_method": density.log_integral.method,
         "n_models": float(len(opinions)),
@@ -210,7 +212,7 @@ def _notes(task: Task, known: Knowledge, parts: dict[str, float], wrong: float) 
 def _hidden_mass(task: Task, last: Round, known: Knowledge, log_integral: float) -> float:
     """Return the mass that may hide where the surrogate sees none, as a share of what it sees.
 
-    Heights are normal with the surrogate's mean and sd; none is expected below the lowest seen.
+    Heights are normal with the surrogate's mean and sd.
     """
     model, walls = last.surrogate.model, last.surrogate.walls
     if model.spec.warp < 0.0:
@@ -219,14 +221,21 @@ def _hidden_mass(task: Task, last: Round, known: Knowledge, log_integral: float)
     height = last.surrogate.height(points)
     # Far heights are believed only roughly when the surrogate is fitted. That they were seen is certain all the same.
     sd = far_surprise(last.predictions, known) * np.sqrt(model.bare_variance(points, known.noise)) + 1e-9
-    below = ndtr(-height / sd)
-    likely = float(np.mean(np.where(height > HIDDEN_HEIGHT, ndtr((HIDDEN_HEIGHT - height) / sd), 0.0)))
+    far = height > HIDDEN_HEIGHT
+    below = np.where(far, ndtr(-height / sd), 0.0)
+    likely = float(np.mean(np.where(far, ndtr((HIDDEN_HEIGHT - height) / sd), 0.0)))
     above = np.exp(np.minimum(0.5 * sd**2 - height, 700.0)) * ndtr(height / sd - sd)
     expected = np.minimum(below + above, 1.0)
     if walls is not None:
         expected *= np.exp(-walls.height(points))
-    hidden = np.where(height > HIDDEN_HEIGHT, np.maximum(expected - np.exp(-height), 0.0), 0.0)
+    hidden = np.where(far, np.maximum(expected - np.exp(-height), 0.0), 0.0)
     # About as many places are independent of each other as there are data. A mode that hides in one of them is taken
     # to be no larger than those that were found, and too rare a chance to be no matter for an interval.
     chance = min(1.0, likely * len(known.y) / CHANCE_THAT_MATTERS)
-    return chance * math.log1p(min(float(np.mean(hidden)) / math.exp(log_integral), 1.0))
+    ratio = math.exp(min(math.log(max(float(np.mean(hidden)), 1e-300)) - log_integral, 0.0))
+    # Unless ground lower than any that was seen is not too unlikely: then it is larger by as much as that is lower.
+    share_below = max(float(np.mean(below)), 1e-300)
+    chance_below = min(1.0, share_below * len(known.y) / CHANCE_THAT_MATTERS)
+    density = np.exp(-0.5 * (height / sd) ** 2) / math.sqrt(2.0 * math.pi)
+    depth = float(np.mean(np.where(far, sd * density - height * below, 0.0))) / share_below
+    return chance * math.log1p(ratio) + chance_below * max(depth, 0.0)

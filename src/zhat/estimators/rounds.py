@@ -258,20 +258,19 @@ def _compare_powers(
 
 
 def _better(data: Heights, of_heights: tuple[Model, ...], of_powers: tuple[Model, ...]) -> tuple[Model, ...]:
-    """Return models of powers of the integrand if they are better; else those of heights.
+    """Return all models, best first; or those of the integrand alone, if they are much better.
 
     A model of the integrand says little of how high the high places are. If its evidence is higher all the same, it
     must be right; and if not, it may still predict the integrand much better.
     """
+    everything = _best_first([*of_heights, *of_powers])
     itself = tuple(model for model in of_powers if model.spec.warp == INTEGRAND)
-    if of_powers and of_powers[0].score > of_heights[0].score:
-        return of_powers
     volumes = nearest_volumes(data.x)
     # Where the integrand fills next to nothing of the cube, what is left out elsewhere says nothing of it.
-    if not itself or float(volumes @ np.exp(-data.height)) < WIDE:
-        return of_heights
+    if not itself or everything[0].spec.warp < 0.0 or float(volumes @ np.exp(-data.height)) < WIDE:
+        return everything
     limit = MUCH_BETTER * left_out_error(of_heights[0], data, volumes)
-    return itself if left_out_error(itself[0], data, volumes) < limit else of_heights
+    return itself if left_out_error(itself[0], data, volumes) < limit else everything
 
 
 def _neighbours(spec: ModelSpec, dim: int, n: int, can_rotate: bool) -> list[ModelSpec]:
