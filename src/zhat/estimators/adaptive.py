@@ -14,23 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from zhat.core.acquire import choose_batch
 from zhat.core.arrays import FloatArray, Surface, sobol
 from zhat.core.belief import belief, hyperparameter_spread
 from zhat.core.models import Model
 from zhat.core.target import QUICK, THOROUGH, Target
 from zhat.estimators.base import Finding, Task, share_left, without_values
 from zhat.estimators.knowledge import Knowledge, far_surprise, knowledge, surprise
-from zhat.estimators.rounds import (
-    Round,
-    distribution,
-    explore_every,
-    first_points,
-    first_size,
-    latest_round,
-    round_at,
-    spread_candidates,
-)
+from zhat.estimators.planning import N_DRAWS, distribution, next_points
+from zhat.estimators.rounds import Round, first_points, first_size, latest_round, round_at
 from zhat.evaluations import Evaluations
 
 #: Points that stand for the integrand when log Z is estimated.
@@ -123,13 +114,10 @@ def _fresh_plan(task: Task, facts: Evaluations, pending: FloatArray, current: Ro
     """Return points chosen given everything that was asked, told or not: the round's own plan is spent."""
     generator = task.generator(_FRESH_PLAN + len(facts) + len(pending))
     density = distribution(current.surrogate, task.dim, generator, QUICK)
-    region = density.region(2048)
-    draws = density.rough_draws(1024, generator)
-    unknown = np.vstack([facts.unit[current.n :], pending])
+    draws = density.rough_draws(N_DRAWS, generator)
     known = knowledge(task, facts.unit[: current.n], facts.y[: current.n], current.noise)
-    candidates = spread_candidates(known, draws, generator)
-    start, every = len(facts) + len(pending), explore_every(current.predictions, known)
-    return choose_batch(current.surrogate, candidates, region, n, known.noise, unknown, start, every)
+    unknown = np.vstack([facts.unit[current.n :], pending])
+    return next_points(current.surrogate, current.predictions, known, density, draws, n, generator, unknown)
 
 
 def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:

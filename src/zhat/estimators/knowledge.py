@@ -33,12 +33,15 @@ class Knowledge:
         Their noise variance.
     position
         Each one's place among all evaluations.
+    n_asked
+        How many evaluations there were, failed ones included.
     """
 
     x: FloatArray
     y: FloatArray
     noise: float
     position: FloatArray
+    n_asked: int
 
     @property
     def lowest(self) -> float:
@@ -60,7 +63,7 @@ class Knowledge:
 def knowledge(task: Task, unit: FloatArray, y: FloatArray, noise: float) -> Knowledge:
     """Return the facts that have a value."""
     ok = ~np.isnan(y)
-    return Knowledge(unit[ok], task.inverse_temperature * y[ok], noise, np.flatnonzero(ok).astype(float))
+    return Knowledge(unit[ok], task.inverse_temperature * y[ok], noise, np.flatnonzero(ok).astype(float), len(y))
 
 
 @dataclass(frozen=True, eq=False)

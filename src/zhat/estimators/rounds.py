@@ -14,9 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from zhat.core.acquire import choose_batch
 from zhat.core.arrays import FloatArray, sobol
-from zhat.core.design import candidate_set
 from zhat.core.fit import SMOOTHNESSES, fit
 from zhat.core.kernels import Covariance
 from zhat.core.models import (
@@ -30,12 +28,12 @@ from zhat.core.models import (
     left_out_error,
     nearest_volumes,
 )
-from zhat.core.smc import reflect
-from zhat.core.target import QUICK, Effort, Target, target
+from zhat.core.target import QUICK
 from zhat.core.trend import Trend, n_terms
 from zhat.core.walls import Walls
 from zhat.estimators.base import Task
-from zhat.estimators.knowledge import Knowledge, Prediction, far_surprise, knowledge, surprise
+from zhat.estimators.knowledge import Knowledge, Prediction, knowledge, surprise
+from zhat.estimators.planning import N_DRAWS, distribution, next_points
 
 #: A round evaluates this share of what is known already and matters, and at least so many points.
 GROWTH = 0.2
@@ -57,21 +55,8 @@ MUCH_BETTER = 0.5
 WIDE = 0.1
 #: Warps to try, a step at a time.
 WARPS = (0.0, 0.06, 0.1, 0.15, 0.2, 0.3, 0.5)
-#: One in so many points explores, as long as predictions of far places hold; and if they do not.
-EXPLORE_RARELY = 4
-EXPLORE_OFTEN = 1
 #: Where the integrand's narrowest sd is below this, coordinates in which it is round are worth a try.
 NARROW_SD = 0.15
-#: A median height of draws below this, under the lowest seen, means that the integrand is yet to be found.
-EXPECTED_DROP = -3.0
-#: Points to choose from: draws from the integrand, points all over the cube, and steps from the lowest ones.
-N_DRAWS = 1024
-N_CUBE = 1536
-N_STEPS = 256
-#: While the integrand is yet to be found: how far from the lowest points to look, as shares of their scatter.
-CLOUD_SCALES = (0.3, 1.0, 2.0)
-#: Points that stand for the integrand.
-N_REGION = 2048
 #: The share of the budget that is drawn from e^{-λμ} at the end: at least, and at most.
 SMALLEST_DRAWN = 1 / 12
 LARGEST_DRAWN = 1 / 4
@@ -288,69 +273,26 @@ def _neighbours(spec: ModelSpec, dim: int, n: int, can_rotate: bool) -> list[Mod
     return [spec, *dict.fromkeys(other for other in found if other != spec)]
 
 
-def distribution(surrogate: Surrogate, dim: int, generator: np.random.Generator, effort: Effort) -> Target:
-    """Return e^{-height}."""
-    return target(surrogate.height, 1.0, dim, generator, effort)
-
-
 def _plan(task: Task, made: Round, known: Knowledge) -> Round:
     """Return the round with the points to evaluate next, and what it predicts of them."""
     generator = task.generator(_ROUND + made.n)
     density = distribution(made.surrogate, task.dim, generator, QUICK)
-    region = density.region(N_REGION)
     draws = density.rough_draws(N_DRAWS, generator)
     n_drawn = made.n_drawn or _decide_drawn(task, made, known)
     n_left = task.budget - made.n
     drawing = n_left <= n_drawn
-    n_low = known.n_low()
-    size = min(n_left, max(SMALLEST_ROUND, task.dim, int(GROWTH * n_low)))
-    searching = n_low < 2 * task.dim or float(np.median(made.surrogate.height(draws))) < EXPECTED_DROP
     if drawing:
         points = density.draw(n_left, generator).points
     else:
-        if n_drawn:
-            size = min(size, n_left - n_drawn)
-        candidates = cloud(known, generator) if searching else spread_candidates(known, draws, generator)
-        nothing = np.empty((0, task.dim))
-        every = explore_every(made.predictions, known)
-        points = choose_batch(made.surrogate, candidates, region, size, known.noise, nothing, made.n, every, searching)
-    prediction = _predict(made, known, points, drawing)
+        size = min(n_left - n_drawn, max(SMALLEST_ROUND, task.dim, int(GROWTH * known.n_low())))
+        points = next_points(made.surrogate, made.predictions, known, density, draws, size, generator)
     return replace(
         made,
         rotation=_rotation(draws, made.rotation),
         n_drawn=n_drawn,
-        predictions=(*made.predictions, prediction),
+        predictions=(*made.predictions, _predict(made, known, points, drawing)),
         plan=points,
     )
-
-
-def explore_every(predictions: tuple[Prediction, ...], known: Knowledge) -> int:
-    """Return how many points go to one that explores: fewer where predictions of far places went wrong."""
-    return round(EXPLORE_RARELY / min(far_surprise(predictions, known), EXPLORE_RARELY / EXPLORE_OFTEN))
-
-
-def spread_candidates(known: Knowledge, draws: FloatArray, generator: np.random.Generator) -> FloatArray:
-    """Return points to choose from: draws from the integrand, points all over the cube, steps from the lowest ones."""
-    dim = draws.shape[1]
-    lowest = known.x[np.argsort(known.y)[:8]]
-    steps = 0.3 * np.std(draws, axis=0) * generator.standard_normal((N_STEPS, dim))
-    near = np.clip(lowest[generator.integers(len(lowest), size=N_STEPS)] + steps, 0.0, 1.0)
-    cube = np.vstack([np.unique(candidate_set(N_CUBE // 2, dim), axis=0), generator.random((N_CUBE // 2, dim))])
-    return np.vstack([draws, cube, near])
-
-
-def cloud(known: Knowledge, generator: np.random.Generator) -> FloatArray:
-    """Return points around the lowest ones, as widely scattered as these are: where lower ground can be trusted to be.
-
-    What a surrogate promises far from anything low is worth nothing while the integrand is yet to be found.
-    """
-    dim = known.x.shape[1]
-    lowest = known.x[np.argsort(known.y)[: 2 * dim + 2]]
-    values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(lowest.T)))
-    root = vectors * np.sqrt(np.maximum(values, 1e-8))
-    scale = np.array(CLOUD_SCALES)[generator.integers(len(CLOUD_SCALES), size=N_DRAWS)]
-    steps = (generator.standard_normal((N_DRAWS, dim)) * scale[:, None]) @ root.T
-    return reflect(lowest[generator.integers(min(3, len(lowest)), size=N_DRAWS)] + steps)
 
 
 def _predict(made: Round, known: Knowledge, points: FloatArray, drawn: bool) -> Prediction:

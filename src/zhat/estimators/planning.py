@@ -1,0 +1,95 @@
+"""Which points to evaluate next: what there is to choose from, and how much of it explores."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from zhat.core.acquire import choose_batch
+from zhat.core.arrays import FloatArray
+from zhat.core.design import candidate_set
+from zhat.core.models import Surrogate
+from zhat.core.smc import reflect
+from zhat.core.target import Effort, Target, target
+from zhat.estimators.knowledge import Knowledge, Prediction, far_surprise
+
+#: One in so many points explores, as long as predictions of far places hold; and if they do not.
+EXPLORE_RARELY = 4
+EXPLORE_OFTEN = 1
+#: A median height of draws below this, under the lowest seen, means that the integrand is yet to be found.
+EXPECTED_DROP = -3.0
+#: Points to choose from: draws from the integrand, points all over the cube, and steps from the lowest ones.
+N_DRAWS = 1024
+N_CUBE = 1536
+N_STEPS = 256
+#: While the integrand is yet to be found: how far from the lowest points to look, as shares of their scatter.
+CLOUD_SCALES = (0.3, 1.0, 2.0)
+#: Points that stand for the integrand.
+N_REGION = 2048
+
+
+def distribution(surrogate: Surrogate, dim: int, generator: np.random.Generator, effort: Effort) -> Target:
+    """Return e^{-height}."""
+    return target(surrogate.height, 1.0, dim, generator, effort)
+
+
+def next_points(
+    surrogate: Surrogate,
+    predictions: tuple[Prediction, ...],
+    known: Knowledge,
+    density: Target,
+    draws: FloatArray,
+    n: int,
+    generator: np.random.Generator,
+    pending: FloatArray | None = None,
+) -> FloatArray:
+    """Return the next ``n`` points, shape ``(n, d)``.
+
+    Parameters
+    ----------
+    surrogate, predictions, known
+        What was made of what is known, and what was made of it before.
+    density, draws
+        The surrogate's e^{-height}, and about where draws from it are.
+    n
+        How many.
+    generator
+        For candidates.
+    pending
+        Points that are being evaluated.
+    """
+    pending = np.empty((0, draws.shape[1])) if pending is None else pending
+    few = known.n_low() < 2 * draws.shape[1]
+    searching = few or float(np.median(surrogate.height(draws))) < EXPECTED_DROP
+    candidates = cloud(known, generator) if searching else spread_candidates(known, draws, generator)
+    start = known.n_asked + len(pending)
+    region, every = density.region(N_REGION), explore_every(predictions, known)
+    return choose_batch(surrogate, candidates, region, n, known.noise, pending, start, every, searching)
+
+
+def explore_every(predictions: tuple[Prediction, ...], known: Knowledge) -> int:
+    """Return how many points go to one that explores: fewer where predictions of far places went wrong."""
+    return round(EXPLORE_RARELY / min(far_surprise(predictions, known), EXPLORE_RARELY / EXPLORE_OFTEN))
+
+
+def spread_candidates(known: Knowledge, draws: FloatArray, generator: np.random.Generator) -> FloatArray:
+    """Return points to choose from: draws from the integrand, points all over the cube, steps from the lowest ones."""
+    dim = draws.shape[1]
+    lowest = known.x[np.argsort(known.y)[:8]]
+    steps = 0.3 * np.std(draws, axis=0) * generator.standard_normal((N_STEPS, dim))
+    near = np.clip(lowest[generator.integers(len(lowest), size=N_STEPS)] + steps, 0.0, 1.0)
+    cube = np.vstack([np.unique(candidate_set(N_CUBE // 2, dim), axis=0), generator.random((N_CUBE // 2, dim))])
+    return np.vstack([draws, cube, near])
+
+
+def cloud(known: Knowledge, generator: np.random.Generator) -> FloatArray:
+    """Return points around the lowest ones, as widely scattered as these are: where lower ground can be trusted to be.
+
+    What a surrogate promises far from anything low is worth nothing while the integrand is yet to be found.
+    """
+    dim = known.x.shape[1]
+    lowest = known.x[np.argsort(known.y)[: 2 * dim + 2]]
+    values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(lowest.T)))
+    root = vectors * np.sqrt(np.maximum(values, 1e-8))
+    scale = np.array(CLOUD_SCALES)[generator.integers(len(CLOUD_SCALES), size=N_DRAWS)]
+    steps = (generator.standard_normal((N_DRAWS, dim)) * scale[:, None]) @ root.T
+    return reflect(lowest[generator.integers(min(3, len(lowest)), size=N_DRAWS)] + steps)
