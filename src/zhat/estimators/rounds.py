@@ -45,8 +45,8 @@ MODEL_STEPS = 3
 #: Powers of the integrand that may be smooth where the energy is not: if they are, they are very smooth.
 POWERS = (-2.0, INTEGRAND, -0.5, -0.2, -0.1)
 POWER_SMOOTHNESSES = (2.5, math.inf)
-#: Noise, as an sd of the logarithm of a power, beyond which it is not modelled.
-LARGEST_POWER_NOISE = 0.03
+#: The largest product of a warp, either way, and the noise's sd.
+LARGEST_WARPED_NOISE = 0.03
 #: So many kinds of them are tried again in the next comparison.
 BEST_POWERS = 2
 #: A model of the integrand itself must predict so much better to be preferred ...
@@ -190,10 +190,9 @@ def _compare(
     data: Heights, rotation: Coordinates | None, current: ModelSpec, kernels: dict[ModelSpec, Covariance]
 ) -> tuple[Model, ...]:
     """Return models of heights, best first, found step by step from one kind."""
-    dim = data.x.shape[1]
     fitted: dict[ModelSpec, Model] = {}
     for _ in range(MODEL_STEPS):
-        for spec in _neighbours(current, dim, len(data.height), rotation is not None):
+        for spec in _neighbours(current, data, rotation is not None):
             if spec not in fitted:
                 fitted[spec] = _fit(spec, data, rotation, kernels)
         best = max(fitted.values(), key=lambda model: model.score)
@@ -223,9 +222,7 @@ def _compare_powers(
     trends: list[Trend] = ["constant"]
     if len(data.height) > n_terms("quadratic", dim) + dim + 1:
         trends.append("quadratic")
-    # The power of a noisy height is skewed: where that matters, powers are left alone.
-    largest = LARGEST_POWER_NOISE / math.sqrt(max(float(np.max(data.noise)), 1e-300))
-    powers = tuple(power for power in POWERS if -power <= largest)
+    powers = tuple(power for power in POWERS if -power <= _largest_warp(data))
     if not powers:
         return ()
     everything = [ModelSpec(nu=math.inf, warp=power, trend=trend) for power in powers for trend in trends]
@@ -258,16 +255,25 @@ def _better(data: Heights, of_heights: tuple[Model, ...], of_powers: tuple[Model
     return itself if left_out_error(itself[0], data, volumes) < limit else everything
 
 
-def _neighbours(spec: ModelSpec, dim: int, n: int, can_rotate: bool) -> list[ModelSpec]:
+def _largest_warp(data: Heights) -> float:
+    """Return the strongest warp that the noise allows: a noisy height is skewed by it."""
+    return LARGEST_WARPED_NOISE / math.sqrt(max(float(np.max(data.noise)), 1e-300))
+
+
+def _neighbours(spec: ModelSpec, data: Heights, can_rotate: bool) -> list[ModelSpec]:
     """Return a kind of model and those that differ from it in one respect."""
+    n, dim = data.x.shape
+    warps = [warp for warp in WARPS if warp <= _largest_warp(data)]
+    # What the noise allowed before it may allow no longer, if it is learned.
+    spec = replace(spec, warp=min(spec.warp, warps[-1]))
     found = [replace(spec, nu=nu) for nu in SMOOTHNESSES]
     if dim > 1:
         found += [replace(spec, structure="isotropic"), replace(spec, structure="per-axis")]
         found += [replace(spec, structure="additive")]
     if n > n_terms("quadratic", dim) + dim + 1:
         found += [replace(spec, trend="constant", warp=0.0), replace(spec, trend="quadratic")]
-        place = WARPS.index(spec.warp)
-        found += [replace(spec, trend="quadratic", warp=warp) for warp in WARPS[max(place - 1, 0) : place + 2]]
+        place = warps.index(spec.warp)
+        found += [replace(spec, trend="quadratic", warp=warp) for warp in warps[max(place - 1, 0) : place + 2]]
     if dim > 1 and can_rotate:
         found += [replace(spec, rotated=False), replace(spec, rotated=True)]
     return [spec, *dict.fromkeys(other for other in found if other != spec)]
