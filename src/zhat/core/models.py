@@ -28,6 +28,8 @@ FAR_NOISE = 0.3
 LARGEST_FIT = 384
 #: What the evidence of a warp must exceed that of none by: a warped surrogate is sure of itself wherever it is high.
 WARP_PENALTY = 10.0
+#: The same of sums over axes, which cost many times as much.
+ADDITIVE_PENALTY = 6.0
 #: So many equal heights make a constant.
 FEWEST_EQUAL = 5
 #: Prior of the lengthscales: sd of the logarithm. The median is the spread of the points.
@@ -256,7 +258,7 @@ def fit_model(spec: ModelSpec, data: Heights, coordinates: Coordinates, start: C
     kernel = search.run(start, quick=True).kernel
     process = GaussianProcess.condition(kernel, z, values, noise, trend)
     score = process.profile_log_likelihood() - 0.5 * spec.n_parameters(z.shape[1]) * math.log(len(values))
-    score -= WARP_PENALTY * (spec.warp > 0.0)
+    score -= WARP_PENALTY * (spec.warp > 0.0) + ADDITIVE_PENALTY * (spec.structure == "additive")
     score += search.log_prior(search.parameters_of(kernel)) + _log_jacobian(spec, fitted_to, envelope_at(envelope, z))
     if fitted_to is not data:
         z = coordinates(data.x)
@@ -269,7 +271,8 @@ def fit_envelope(spec: ModelSpec, data: Heights, z: FloatArray) -> FloatArray | 
     """Return the coefficients of what is taken off the heights before they are warped, a quadratic; None if none is."""
     if spec.warp >= 0.0 or spec.trend != "quadratic":
         return None
-    return np.asarray(np.linalg.lstsq(basis("quadratic", z), compressed(data), rcond=None)[0])
+    heights = compressed(data.height, data.relevant_height)
+    return np.asarray(np.linalg.lstsq(basis("quadratic", z), heights, rcond=None)[0])
 
 
 def envelope_at(envelope: FloatArray | None, z: FloatArray) -> FloatArray:
@@ -277,11 +280,12 @@ def envelope_at(envelope: FloatArray | None, z: FloatArray) -> FloatArray:
     return np.zeros(len(z)) if envelope is None else np.asarray(basis("quadratic", z) @ envelope)
 
 
-def compressed(data: Heights) -> FloatArray:
-    """Return the heights, those that cannot matter grown like a logarithm."""
-    limit = data.relevant_height
-    far = np.maximum(data.height, limit)
-    return np.where(data.height > limit, limit * (1.0 + np.log(far / limit)), data.height)
+def compressed(height: FloatArray, limit: float) -> FloatArray:
+    """Return heights that grow like a logarithm above a limit."""
+    if math.isinf(limit):
+        return height
+    far = np.maximum(height, limit)
+    return np.where(height > limit, limit * (1.0 + np.log(far / limit)), height)
 
 
 def modelled_values(
@@ -302,7 +306,7 @@ def modelled_values(
             return data.height, noise
         height = np.minimum(data.height, LARGEST_EXPONENT / spec.warp)
         return np.expm1(spec.warp * height) / spec.warp, noise * np.exp(2.0 * spec.warp * height)
-    return compressed(data), data.noise
+    return compressed(data.height, data.relevant_height), data.noise
 
 
 def left_out_error(model: Model, data: Heights, volumes: FloatArray) -> float:

@@ -20,9 +20,8 @@ from zhat.core.logspace import effective_sample_size, log_mean_exp, log_sum_exp
 
 #: Share of the particles that must stay effective from one temperature to the next.
 ESS_SHARE = 0.5
-#: Sweeps of moves at a temperature on the way, and at the last one.
+#: Sweeps of moves at a temperature on the way.
 SWEEPS = 8
-LAST_SWEEPS = 64
 #: Temperatures at most; a hundred thousand nats between the best and a typical energy need about a hundred.
 MAX_STAGES = 400
 
@@ -55,9 +54,9 @@ class Population:
 
 
 def sequential_monte_carlo(
-    surface: Surface, inverse_temperature: float, dim: int, n: int, generator: np.random.Generator
+    surface: Surface, inverse_temperature: float, dim: int, n: int, last_sweeps: int, generator: np.random.Generator
 ) -> Population:
-    """Carry ``n`` particles (made even) from the uniform distribution to e^{-λg}/Z."""
+    """Carry ``n`` particles (made even) from the uniform distribution to e^{-λg}/Z, and let them spread over it."""
     n += n % 2
     points = sobol(n, dim, generator)
     energies = surface(points)
@@ -73,7 +72,7 @@ def sequential_monte_carlo(
         beta = 1.0 if step >= 1.0 - beta else beta + step
         chosen = _systematic(log_weights, generator)
         points, energies, ancestors = points[chosen], energies[chosen], ancestors[chosen]
-        sweeps = LAST_SWEEPS if beta == 1.0 else SWEEPS
+        sweeps = last_sweeps if beta == 1.0 else SWEEPS
         acceptance = _move(surface, beta * inverse_temperature, points, energies, sweeps, generator)
         n_points += sweeps * n
         if beta == 1.0:

@@ -51,6 +51,8 @@ class Effort:
         The scrambled Sobol sets they come in.
     particles
         Particles of the sequential Monte Carlo run.
+    last_sweeps
+        Sweeps of moves at its last temperature.
     """
 
     tolerance: float = 1e-6
@@ -58,11 +60,12 @@ class Effort:
     pool_points: int = 65_536
     scrambles: int = 16
     particles: int = 2048
+    last_sweeps: int = 64
 
 
 #: For a number that is reported, and for deciding where to look next.
 THOROUGH = Effort()
-QUICK = Effort(1e-2, {1: 4_000, 2: 20_000, 3: 30_000}, 16_384, 4, 512)
+QUICK = Effort(1e-2, {1: 4_000, 2: 20_000, 3: 30_000}, 16_384, 4, 512, 16)
 
 
 class Target(Protocol):
@@ -143,7 +146,9 @@ def narrow_target(
     effort: Effort = THOROUGH,
 ) -> Target:
     """Return e^{-λg}/Z as a pool that sequential Monte Carlo has found its way to."""
-    population = sequential_monte_carlo(surface, inverse_temperature, dim, effort.particles, generator)
+    population = sequential_monte_carlo(
+        surface, inverse_temperature, dim, effort.particles, effort.last_sweeps, generator
+    )
     points, energies, log_weights = importance_draws(
         surface, inverse_temperature, population.points, effort.pool_points, generator
     )

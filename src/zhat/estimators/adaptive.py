@@ -37,6 +37,8 @@ MOST_MODELS = 4
 HIDDEN_HEIGHT = 3.0
 #: What is less likely than this to be hidden somewhere counts the less.
 CHANCE_THAT_MATTERS = 0.05
+#: Ground is taken to be lower than any that was seen by no more than this: how low, nobody knows.
+DEEPEST_HIDDEN = 10.0
 #: Uniform points on which hidden modes are looked for.
 N_HIDDEN = 4096
 #: What is worth a word in the status, and the standard error below which log Z is known well enough.
@@ -226,4 +228,4 @@ def _hidden_mass(task: Task, last: Round, known: Knowledge, log_integral: float)
     chance_below = min(1.0, share_below * len(known.y) / CHANCE_THAT_MATTERS)
     density = np.exp(-0.5 * (height / sd) ** 2) / math.sqrt(2.0 * math.pi)
     depth = float(np.mean(np.where(far, sd * density - height * below, 0.0))) / share_below
-    return chance * math.log1p(ratio) + chance_below * max(depth, 0.0)
+    return chance * math.log1p(ratio) + chance_below * min(max(depth, 0.0), DEEPEST_HIDDEN)

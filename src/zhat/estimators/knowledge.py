@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from zhat.core.arrays import FloatArray
-from zhat.core.models import Heights
+from zhat.core.models import Heights, compressed
 from zhat.estimators.base import Task
 
 #: A single prediction counts as wrong by at most the root of this, in sds; and to begin with, so many were right.
@@ -74,8 +74,12 @@ class Prediction:
     ----------
     start
         The position of the first of them.
+    lowest
+        The lowest λ times energy that was known then.
+    limit
+        The height above it from which on heights were compressed; infinite if they were not.
     mean, variance
-        λ times the energy, and its variance, noise included.
+        The heights above it and their variance, noise included.
     bare_variance
         The variance if every height is believed, irrelevant ones too.
     drawn
@@ -83,6 +87,8 @@ class Prediction:
     """
 
     start: int
+    lowest: float
+    limit: float
     mean: FloatArray
     variance: FloatArray
     bare_variance: FloatArray
@@ -116,14 +122,26 @@ def _scores(
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return, for every prediction that was put to the test, its position, its height and its two squared scores."""
     asked = np.concatenate([[], *(p.start + np.arange(len(p.mean)) for p in predictions)])
-    mean = np.concatenate([[], *(prediction.mean for prediction in predictions)])
     variance = np.concatenate([[], *(prediction.variance for prediction in predictions)])
     bare = np.concatenate([[], *(prediction.bare_variance for prediction in predictions)])
     finite = np.isfinite(known.y)
     _, of_asked, of_known = np.intersect1d(asked, known.position[finite], return_indices=True)
-    y, mean = known.y[finite][of_known], mean[of_asked]
-    score, bare_score = ((y - mean) ** 2 / np.maximum(claimed[of_asked], 1e-12) for claimed in (variance, bare))
-    return asked[of_asked], np.minimum(y, mean) - known.lowest, np.minimum(score, LARGEST_SCORE), bare_score
+    seen = np.full(len(asked), np.nan)
+    seen[of_asked] = known.y[finite][of_known]
+    wrong, height = _compare(predictions, seen)
+    score, bare_score = ((wrong**2 / np.maximum(claimed, 1e-12))[of_asked] for claimed in (variance, bare))
+    return asked[of_asked], height[of_asked] - known.lowest, np.minimum(score, LARGEST_SCORE), bare_score
+
+
+def _compare(predictions: tuple[Prediction, ...], seen: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return what each prediction was wrong by, in heights as it knows them, and the lower of both, λ times energy."""
+    wrong, lower = [np.empty(0)], [np.empty(0)]
+    for prediction in predictions:
+        y, seen = np.split(seen, [len(prediction.mean)])
+        height = compressed(y - prediction.lowest, prediction.limit)
+        wrong.append(height - prediction.mean)
+        lower.append(np.minimum(height, prediction.mean) + prediction.lowest)
+    return np.concatenate(wrong), np.concatenate(lower)
 
 
 def _root_mean_square(scores: FloatArray, weights: FloatArray) -> float:

@@ -19,6 +19,7 @@ from zhat.core.fit import SMOOTHNESSES, fit
 from zhat.core.kernels import Covariance
 from zhat.core.models import (
     INTEGRAND,
+    LARGEST_EXPONENT,
     Coordinates,
     Heights,
     Model,
@@ -45,6 +46,8 @@ MODEL_STEPS = 3
 #: Powers of the integrand that may be smooth where the energy is not: if they are, they are very smooth.
 POWERS = (-2.0, INTEGRAND, -0.5, -0.2, -0.1)
 POWER_SMOOTHNESSES = (2.5, math.inf)
+#: The share of the heights that a warp may not cut off.
+SHARE_UNCUT = 0.75
 #: The largest product of a warp, either way, and the noise's sd.
 LARGEST_WARPED_NOISE = 0.03
 #: So many kinds of them are tried again in the next comparison.
@@ -263,7 +266,9 @@ def _largest_warp(data: Heights) -> float:
 def _neighbours(spec: ModelSpec, data: Heights, can_rotate: bool) -> list[ModelSpec]:
     """Return a kind of model and those that differ from it in one respect."""
     n, dim = data.x.shape
-    warps = [warp for warp in WARPS if warp <= _largest_warp(data)]
+    # Where many heights are cut off by a warp, its evidence means nothing.
+    high = max(float(np.quantile(data.height, SHARE_UNCUT)), 1e-300)
+    warps = [warp for warp in WARPS if warp <= min(_largest_warp(data), LARGEST_EXPONENT / high)]
     # What the noise allowed before it may allow no longer, if it is learned.
     spec = replace(spec, warp=min(spec.warp, warps[-1]))
     found = [replace(spec, nu=nu) for nu in SMOOTHNESSES]
@@ -306,7 +311,9 @@ def _predict(made: Round, known: Knowledge, points: FloatArray, drawn: bool) -> 
     variance = model.variance(points) + known.noise
     doubts = model.spec.doubts_far_heights and model.spec.warp >= 0.0
     bare = variance if not doubts else model.bare_variance(points, known.noise) + known.noise
-    return Prediction(made.n, model.height(points) + known.lowest, variance, bare, drawn)
+    compresses = model.spec.warp == 0.0 and not model.spec.doubts_far_heights
+    limit = known.heights().relevant_height if compresses else math.inf
+    return Prediction(made.n, known.lowest, limit, model.height(points), variance, bare, drawn)
 
 
 def _decide_drawn(task: Task, made: Round, known: Knowledge) -> int:
