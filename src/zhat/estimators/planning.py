@@ -13,8 +13,8 @@ from zhat.core.target import Effort, Target, target
 from zhat.estimators.knowledge import Knowledge, Prediction, far_surprise
 
 #: One in so many points explores, as long as predictions of far places hold; and if they do not.
-EXPLORE_RARELY = 4
-EXPLORE_OFTEN = 2
+EXPLORE_RARELY = 3
+EXPLORE_OFTEN = 1
 #: A median height of draws below this, under the lowest seen, means that the integrand is yet to be found.
 EXPECTED_DROP = -3.0
 #: Points to choose from: draws from the integrand, points all over the cube, and steps from the lowest ones.
