@@ -26,6 +26,7 @@ from zhat.core.fit import LengthscalePrior
 from zhat.core.gp import GaussianProcess
 from zhat.core.kernels import Kernel
 from zhat.core.models import (
+    ADDITIVE_PENALTY,
     DEEPEST,
     FAR_NOISE,
     HIGHEST,
@@ -134,7 +135,7 @@ def test_the_evidence_of_a_constant_is_the_larger_for_waves_and_few_points():
     [
         (CONSTANT, 3, 0.0),
         (replace(CONSTANT, structure="per-axis"), 4, 0.0),
-        (replace(CONSTANT, structure="additive"), 5, 0.0),
+        (replace(CONSTANT, structure="additive"), 5, ADDITIVE_PENALTY),
         (QUADRATIC, 8, 0.0),
         (WARPED, 9, WARP_PENALTY),
         (INTEGRAND, 4, 0.0),
