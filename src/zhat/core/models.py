@@ -13,7 +13,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from zhat.core.arrays import FloatArray, blocks, sobol
-from zhat.core.fit import LengthscalePrior, Search, Structure, spread_and_centre
+from zhat.core.fit import SMOOTHNESSES, LengthscalePrior, Search, Structure, spread_and_centre
 from zhat.core.gp import GaussianProcess
 from zhat.core.kernels import Covariance, Kernel
 from zhat.core.trend import Trend, basis, n_terms
@@ -34,6 +34,8 @@ ADDITIVE_PENALTY = 3.0
 FEWEST_EQUAL = 5
 #: Prior of the lengthscales: sd of the logarithm. The median is the spread of the points.
 LENGTH_PRIOR_LOG_STD = 1.5
+#: The same sd where noise is learned.
+NOISE_LENGTH_LOG_STD = 0.5
 #: A warped surrogate goes no further below the lowest height seen, and a negatively warped one no higher than this: a
 #: process of the integrand can go below zero.
 DEEPEST = 10.0
@@ -265,6 +267,21 @@ def fit_model(spec: ModelSpec, data: Heights, coordinates: Coordinates, start: C
         values, noise = modelled_values(spec, data, envelope_at(envelope, z))
         process = GaussianProcess.condition(kernel, z, values, noise, trend)
     return Model(spec, coordinates, process, score, search, envelope)
+
+
+def learned_noise(x: FloatArray, height: FloatArray) -> float:
+    """Return the noise variance of heights.
+
+    A process that varies between any two points looks just like noise. Where there may be some, it is noise: short
+    lengthscales are held against a fit.
+    """
+    spread, centre = spread_and_centre(height, "constant")
+    if not spread > 0:
+        return 0.0
+    prior = LengthscalePrior(math.sqrt(float(np.sum(np.var(x, axis=0)))) or 1.0, NOISE_LENGTH_LOG_STD)
+    scaled = (height - centre) / spread
+    searches = [Search(x, scaled, spread, nu, None, "constant", "isotropic", prior) for nu in SMOOTHNESSES[1:]]
+    return max((search.run() for search in searches), key=lambda found: found.log_likelihood).noise
 
 
 def fit_envelope(spec: ModelSpec, data: Heights, z: FloatArray) -> FloatArray | None:

@@ -65,7 +65,7 @@ class Effort:
 
 #: For a number that is reported, and for deciding where to look next.
 THOROUGH = Effort()
-QUICK = Effort(1e-2, {1: 4_000, 2: 20_000, 3: 30_000}, 16_384, 4, 512, 16)
+QUICK = Effort(1e-2, {1: 4_000, 2: 20_000, 3: 30_000}, 8_192, 4, 384, 16)
 
 
 class Target(Protocol):

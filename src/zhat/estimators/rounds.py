@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 from zhat.core.arrays import FloatArray, sobol
-from zhat.core.fit import SMOOTHNESSES, fit
+from zhat.core.fit import SMOOTHNESSES
 from zhat.core.kernels import Covariance
 from zhat.core.models import (
     INTEGRAND,
@@ -26,6 +26,7 @@ from zhat.core.models import (
     ModelSpec,
     Surrogate,
     fit_model,
+    learned_noise,
     left_out_error,
     nearest_volumes,
 )
@@ -41,6 +42,8 @@ GROWTH = 0.2
 SMALLEST_ROUND = 4
 #: Models are compared anew whenever the facts have grown by this factor.
 COMPARE_GROWTH = 1.6
+#: So many of them are kept when the last word is to be said.
+MOST_KEPT = 8
 #: Steps from a model to a neighbour that is better.
 MODEL_STEPS = 3
 #: Powers of the integrand that may be smooth where the energy is not: if they are, they are very smooth.
@@ -80,7 +83,7 @@ class Round:
     surrogate
         The best model.
     models
-        All that were compared, best first; or it alone.
+        The best that were compared, best first, if the estimate comes from it; or it alone.
     height_spec
         The best kind of model of heights, from which the next comparison sets out.
     power_specs
@@ -162,13 +165,16 @@ def _make_round(task: Task, unit: FloatArray, y: FloatArray, before: Round | Non
     if before is None or is_last or len(y) >= compare_at:
         of_heights = _compare(data, rotation, before.height_spec if before else ModelSpec(), kernels)
         of_powers = _compare_powers(data, before.power_specs if before else (), kernels)
-        models = _better(data, of_heights, of_powers)
+        models = _better(data, of_heights, of_powers)[: MOST_KEPT if is_last else 1]
         height_spec, power_specs = of_heights[0].spec, tuple(model.spec for model in of_powers[:BEST_POWERS])
         compare_at = COMPARE_GROWTH * len(y)
     else:
         height_spec, power_specs = before.height_spec, before.power_specs
         models = (_fit(before.models[0].spec, data, rotation, kernels),)
     surrogate = Surrogate(models[0], Walls.around(known.x, np.isfinite(known.y)))
+    if not is_last:
+        # Rounds are remembered, and what it takes to doubt hyperparameters is large.
+        models = (replace(models[0], search=None),)
     made = Round(
         n=len(y), surrogate=surrogate, models=models, height_spec=height_spec, power_specs=power_specs,
         kernels=kernels, rotation=rotation, compare_at=compare_at,
@@ -185,8 +191,10 @@ def _noise(task: Task, unit: FloatArray, y: FloatArray, before: Round | None) ->
     if before is not None and len(y) < before.compare_at:
         return before.noise
     data = knowledge(task, unit, y, 0.0).heights()
-    near = np.argsort(data.height)[: max(16, len(data.height) // 2)]
-    return fit(data.x[near], data.height[near], nu=SMOOTHNESSES, noise=None, trend="constant").noise
+    # Those that matter; by what the surrogate made of them, as the lowest values seen owe it to their noise.
+    height = data.height if before is None else before.surrogate.model.height(data.x)
+    near = np.argsort(height, kind="stable")[: max(16, len(height) // 2)]
+    return learned_noise(data.x[near], data.height[near])
 
 
 def _compare(

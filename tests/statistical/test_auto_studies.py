@@ -1,0 +1,96 @@
+"""Small versions of `make accuracy` and `make coverage`: auto is the best choice, and its intervals cover."""
+
+import importlib
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+# At the end: one of the studies is called coverage, like a package that others may want to import.
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+grid = importlib.import_module("study_grid")
+
+ACCURACY_BUDGET = 128
+OTHERS = ("mvs-exact", "sobol", "gauss-legendre", "pc")
+#: Three times what the median of many seeds was when this was written.
+LARGEST_ERRORS = {
+    "ackley2": 5e-3,
+    "hennig2": 2e-3,
+    "zhou2": 2e-3,
+    "synthetic2": 1e-3,
+    "mlp": 5e-3,
+    "psf": 1e-5,
+}
+COVERAGE_BUDGET = 64
+COVERAGE_PROBLEMS = ("ackley2", "alpine2", "hennig2", "zhou2", "synthetic2", "synthetic4", "mlp", "psf")
+COVERAGE_SEEDS = 4
+RANDOM_FUNCTIONS = range(1000, 1024)
+
+
+def cell_of(label, budget):
+    problem, options, _ = grid.protocol()[label]
+    return grid.Cell(label, problem, options, 5.0, 0.0, budget)
+
+
+@pytest.mark.parametrize("label", LARGEST_ERRORS)
+def test_auto_is_more_accurate_than_the_others_on_the_papers_problems(label):
+    cell = cell_of(label, ACCURACY_BUDGET)
+    (truth,) = grid.true_log_z(cell.problem, cell.options, [cell.inverse_temperature])
+
+    def median_error(method):
+        seeds = range(3 if grid.depends_on_seed(method, cell) else 1)
+        return np.median([grid.perform(grid.Run(cell, method, seed)).relative_error(truth.value) for seed in seeds])
+
+    error = median_error("auto")
+    assert error < LARGEST_ERRORS[label]
+    assert error < min(median_error(method) for method in OTHERS if grid.possible(method, cell))
+
+
+@pytest.mark.parametrize("name", ["normal", "banana", "student"])
+def test_auto_finds_densities_that_fill_a_thousandth_of_their_box(name):
+    cell = grid.Cell(f"{name}3", name, (("dim", 3),), 1.0, 0.0, 256)
+    (truth,) = grid.true_log_z(cell.problem, cell.options, [1.0])
+    found = [grid.perform(grid.Run(cell, "auto", seed)) for seed in range(3)]
+    assert np.median([abs(outcome.log_z - truth.value) for outcome in found]) < 0.02
+    assert all(abs(outcome.score(truth)) < 5.0 for outcome in found)
+
+
+def scores_of(cell, seeds):
+    (truth,) = grid.true_log_z(cell.problem, cell.options, [cell.inverse_temperature])
+    outcomes = [grid.perform(grid.Run(cell, "auto", seed)) for seed in seeds]
+    return [outcome.score(truth) for outcome in outcomes if truth.error < outcome.std_error / 3.0]
+
+
+def check_scores(scores, fewest):
+    assert len(scores) >= fewest
+    covered = np.mean(np.abs(scores) < grid.TWO_SIDED_95)
+    # Of as many intervals at 95% fewer are covered once in a thousand times.
+    assert covered > 0.95 - 3.1 * math.sqrt(0.95 * 0.05 / len(scores))
+    assert np.sum(np.abs(scores) > 5.0) <= 1
+    # Intervals as wide as the sea would cover too.
+    assert np.mean(np.abs(scores) > 0.1) > 0.4
+
+
+def test_intervals_cover_on_the_papers_problems():
+    scores = [
+        score
+        for label in COVERAGE_PROBLEMS
+        for score in scores_of(cell_of(label, COVERAGE_BUDGET), range(COVERAGE_SEEDS))
+    ]
+    check_scores(scores, fewest=30)
+
+
+def test_intervals_cover_on_functions_drawn_from_priors():
+    problems = importlib.import_module("study_problems")
+    scores = [
+        score
+        for number in RANDOM_FUNCTIONS
+        # The truth in more dimensions takes longer than all the rest.
+        if problems.prior_of(number).dim <= 3
+        for score in scores_of(
+            grid.Cell("random", problems.RANDOM_FUNCTION, (("number", number),), 1.0, 0.0, COVERAGE_BUDGET), range(2)
+        )
+    ]
+    check_scores(scores, fewest=16)
