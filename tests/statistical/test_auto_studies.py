@@ -14,14 +14,14 @@ grid = importlib.import_module("study_grid")
 
 ACCURACY_BUDGET = 128
 OTHERS = ("mvs-exact", "sobol", "gauss-legendre", "pc")
-#: Three times what the median of many seeds was when this was written.
+#: Four times what the median of six seeds was when this was written.
 LARGEST_ERRORS = {
-    "ackley2": 5e-3,
-    "hennig2": 2e-3,
-    "zhou2": 2e-3,
+    "ackley2": 1e-3,
+    "hennig2": 2e-4,
+    "zhou2": 1e-2,
     "synthetic2": 1e-3,
-    "mlp": 5e-3,
-    "psf": 1e-5,
+    "mlp": 6e-3,
+    "psf": 1e-6,
 }
 COVERAGE_BUDGET = 64
 COVERAGE_PROBLEMS = ("ackley2", "alpine2", "hennig2", "zhou2", "synthetic2", "synthetic4", "mlp", "psf")
@@ -34,18 +34,24 @@ def cell_of(label, budget):
     return grid.Cell(label, problem, options, 5.0, 0.0, budget)
 
 
-@pytest.mark.parametrize("label", LARGEST_ERRORS)
-def test_auto_is_more_accurate_than_the_others_on_the_papers_problems(label):
-    cell = cell_of(label, ACCURACY_BUDGET)
+def test_auto_is_more_accurate_than_the_others_on_the_papers_problems():
+    gains = []
+    for label, largest in LARGEST_ERRORS.items():
+        cell = cell_of(label, ACCURACY_BUDGET)
+        error = median_error(cell, "auto")
+        assert error < largest, label
+        best = min(median_error(cell, method) for method in OTHERS if grid.possible(method, cell))
+        gains.append(math.log(best / error))
+    # Twenty times in the geometric mean, as the whole study wants it.
+    assert np.mean(gains) > math.log(20.0)
+
+
+def median_error(cell, method):
     (truth,) = grid.true_log_z(cell.problem, cell.options, [cell.inverse_temperature])
-
-    def median_error(method):
-        seeds = range(3 if grid.depends_on_seed(method, cell) else 1)
-        return np.median([grid.perform(grid.Run(cell, method, seed)).relative_error(truth.value) for seed in seeds])
-
-    error = median_error("auto")
-    assert error < LARGEST_ERRORS[label]
-    assert error < min(median_error(method) for method in OTHERS if grid.possible(method, cell))
+    seeds = range(3 if grid.depends_on_seed(method, cell) else 1)
+    errors = [grid.perform(grid.Run(cell, method, seed)).relative_error(truth.value) for seed in seeds]
+    # A method may refuse a problem, and then is no match.
+    return math.inf if math.isnan(errors[0]) else float(np.median(errors))
 
 
 @pytest.mark.parametrize("name", ["normal", "banana", "student"])

@@ -29,7 +29,7 @@ LARGEST_FIT = 384
 #: What the evidence of a warp must exceed that of none by: a warped surrogate is sure of itself wherever it is high.
 WARP_PENALTY = 10.0
 #: The same of sums over axes, which cost many times as much.
-ADDITIVE_PENALTY = 3.0
+ADDITIVE_PENALTY = 1.0
 #: So many equal heights make a constant.
 FEWEST_EQUAL = 5
 #: Prior of the lengthscales: sd of the logarithm. The median is the spread of the points.
