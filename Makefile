@@ -4,7 +4,7 @@ BIN := .venv/bin
 # One BLAS thread a process: the tests run on every core already, and results do not depend on the machine.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test lint bench accuracy coverage clean
+.PHONY: demo test lint bench accuracy cost coverage clean
 
 demo: .venv/installed
 	$(ONE_THREAD) $(BIN)/zhat demo
@@ -22,6 +22,9 @@ bench: .venv/installed
 
 accuracy: .venv/installed
 	$(ONE_THREAD) $(BIN)/python benchmarks/accuracy.py
+
+cost: .venv/installed
+	$(ONE_THREAD) $(BIN)/python benchmarks/auto_cost.py
 
 coverage: .venv/installed
 	$(ONE_THREAD) $(BIN)/python benchmarks/coverage.py
