@@ -19,7 +19,7 @@ from zhat.core.belief import belief, hyperparameter_spread
 from zhat.core.models import Model
 from zhat.core.target import QUICK, THOROUGH, Target
 from zhat.estimators.base import Finding, Task, share_left, without_values
-from zhat.estimators.knowledge import Knowledge, far_surprise, knowledge, surprise
+from zhat.estimators.knowledge import Knowledge, Residual, far_surprise, knowledge, residual, surprise
 from zhat.estimators.planning import N_DRAWS, distribution, next_points
 from zhat.estimators.rounds import Round, first_points, first_size, latest_round, round_at
 from zhat.evaluations import Evaluations
@@ -45,6 +45,7 @@ N_HIDDEN = 4096
 HIDDEN_WORTH_A_WORD = 0.1
 WRONG_WORTH_A_WORD = 3.0
 CONVERGED = 0.01
+EVEN_ENOUGH = 0.3
 #: Generators' purposes, beyond those of the rounds.
 _FRESH_PLAN, _INTEGRAL, _HIDDEN = 1_000_003, 1_000_033, 1_000_037
 
@@ -125,7 +126,7 @@ def _fresh_plan(task: Task, facts: Evaluations, pending: FloatArray, current: Ro
 def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
     known = knowledge(task, facts.unit, facts.y, last.noise)
     density = distribution(last.surrogate, task.dim, task.generator(_INTEGRAL), THOROUGH)
-    wrong = surprise(last.predictions, known)
+    wrong, drawn = surprise(last.predictions, known), residual(last.predictions, known)
     region = density.region(N_REGION)
     model, walls = last.surrogate.model, last.surrogate.walls
     if model.spec.warp >= 0.0:
@@ -152,6 +153,8 @@ def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
         **parts,
         "surprise": wrong,
         "doubt": math.sqrt(spread.doubt),
+        "residual": drawn.log_ratio,
+        "residual_effective_share": drawn.effective_share,
         **_description(model),
         "quadrature_method": density.log_integral.method,
         "n_models": float(len(opinions)),
@@ -159,7 +162,7 @@ def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
     }
     error = math.hypot(*parts.values())
     return Finding(
-        density.log_integral.value + shift - known.lowest, error, _notes(task, known, parts, wrong), diagnostics
+        density.log_integral.value + shift - known.lowest, error, _notes(task, known, parts, wrong, drawn), diagnostics
     )
 
 
@@ -181,7 +184,7 @@ def _plausible(models: tuple[Model, ...]) -> list[Model]:
     return [model for model in models if model.score >= models[0].score - IMPLAUSIBLE][:MOST_MODELS]
 
 
-def _notes(task: Task, known: Knowledge, parts: dict[str, float], wrong: float) -> tuple[str, ...]:
+def _notes(task: Task, known: Knowledge, parts: dict[str, float], wrong: float, drawn: Residual) -> tuple[str, ...]:
     """Return what a user should know about the number, a sentence each."""
     notes = []
     wanted = 2 * task.dim + 2
@@ -194,6 +197,10 @@ def _notes(task: Task, known: Knowledge, parts: dict[str, float], wrong: float) 
         notes.append("modes may be hidden where nobody looked: the interval allows for them")
     if wrong > WRONG_WORTH_A_WORD:
         notes.append(f"the surrogate has been wrong by {wrong:.1f} of its sds: the interval is wider for that")
+    if drawn.effective_share < EVEN_ENOUGH and task.noise_std == 0.0:
+        notes.append(
+            f"draws from the surrogate missed it by far: their weights are worth {drawn.effective_share:.0%} of them"
+        )
     if not notes and math.hypot(*parts.values()) < CONVERGED:
         notes.append("converged")
     return tuple(notes)

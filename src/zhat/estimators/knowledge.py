@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from zhat.core.arrays import FloatArray
+from zhat.core.logspace import effective_sample_size, log_mean_exp
 from zhat.core.models import Heights, compressed
 from zhat.estimators.base import Task
 
@@ -115,6 +116,38 @@ def far_surprise(predictions: tuple[Prediction, ...], known: Knowledge) -> float
     if np.sum(far) < FEWEST_FAR:
         return 1.0
     return max(1.0, math.sqrt(float(np.median(score[far])) / MEDIAN_SQUARE))
+
+
+@dataclass(frozen=True)
+class Residual:
+    """What the draws from e^{-height} say of the surrogate that they were drawn from.
+
+    Attributes
+    ----------
+    log_ratio
+        log of the mean of e^{-(height seen - height predicted)}: what its integral was too small by.
+    effective_share
+        The effective share of these weights; where it is far below 1, few draws decide and none can be trusted.
+    """
+
+    log_ratio: float = 0.0
+    effective_share: float = 1.0
+
+
+def residual(predictions: tuple[Prediction, ...], known: Knowledge) -> Residual:
+    """Return the residual of the draws; that of a perfect surrogate where there are none."""
+    finite = np.isfinite(known.y)
+    log_weights = [np.empty(0)]
+    for prediction in (prediction for prediction in predictions if prediction.drawn):
+        asked = prediction.start + np.arange(len(prediction.mean))
+        _, of_asked, of_known = np.intersect1d(asked, known.position[finite], return_indices=True)
+        height = known.y[finite][of_known] - prediction.lowest
+        # e^{-y} of a noisy y is too large by e^{σ²/2} in the mean.
+        log_weights.append(prediction.mean[of_asked] - height - 0.5 * known.noise)
+    weights = np.concatenate(log_weights)
+    if len(weights) == 0:
+        return Residual()
+    return Residual(log_mean_exp(weights), effective_sample_size(weights) / len(weights))
 
 
 def _scores(
