@@ -85,10 +85,8 @@ def test_walls_are_found_as_well_as_is_claimed(name, seed):
     assert abs(found.log_z - truth) < 4.0 * found.std_error
     assert found.diagnostics["wall_error"] > 0.0
     assert found.std_error < 0.05
-    assert (
-        np.all(np.isfinite(energy(found.sample(200, seed=1))))
-        or np.mean(np.isinf(energy(found.sample(200, seed=1)))) < 0.1
-    )
+    # Draws may be on the wrong side by as much as the wall's place is unknown.
+    assert np.mean(np.isinf(energy(found.sample(200, seed=1)))) < 0.1
 
 
 def test_a_jump_is_no_surprise_to_the_interval():

@@ -147,14 +147,14 @@ class _State:
         self._points = points
         self._is_power = model.spec.warp < 0.0
         self._model = model
-        self._value = model.process.mean(model.coordinates(points))
+        self._z = model.coordinates(points)
+        self._value = model.process.mean(self._z)
         self._height, slope = model.unwarp(self._value, points)
         self._slope = np.abs(slope)
         self._process = _Conditioned(model, points, region, noise / slope**2)
         self._walls_height = np.zeros(len(points)) if self._walls is None else self._walls.height(points)
         self._doubt = None if self._walls is None else self._walls.doubt(points)
         self.available = np.ones(len(points), dtype=bool)
-        self._z = model.coordinates(points)
         self._distance = distances_to_nearest(self._z, model.process.x)
         # A power of the integrand is between 0 and about 1: first order is never far off.
         self._is_first_order = self._is_power or self._process.typical_sd < LARGEST_FIRST_ORDER_SD

@@ -171,10 +171,10 @@ def _make_round(task: Task, unit: FloatArray, y: FloatArray, before: Round | Non
     else:
         height_spec, power_specs = before.height_spec, before.power_specs
         models = (_fit(before.models[0].spec, data, rotation, kernels),)
-    surrogate = Surrogate(models[0], Walls.around(known.x, np.isfinite(known.y)))
     if not is_last:
         # Rounds are remembered, and what it takes to doubt hyperparameters is large.
         models = (replace(models[0], search=None),)
+    surrogate = Surrogate(models[0], Walls.around(known.x, np.isfinite(known.y)))
     made = Round(
         n=len(y), surrogate=surrogate, models=models, height_spec=height_spec, power_specs=power_specs,
         kernels=kernels, rotation=rotation, compare_at=compare_at,
@@ -258,9 +258,11 @@ def _better(data: Heights, of_heights: tuple[Model, ...], of_powers: tuple[Model
     """
     everything = _best_first([*of_heights, *of_powers])
     itself = tuple(model for model in of_powers if model.spec.warp == INTEGRAND)
+    if not itself or everything[0].spec.warp < 0.0:
+        return everything
     volumes = nearest_volumes(data.x)
     # Where the integrand fills next to nothing of the cube, what is left out elsewhere says nothing of it.
-    if not itself or everything[0].spec.warp < 0.0 or float(volumes @ np.exp(-data.height)) < WIDE:
+    if float(volumes @ np.exp(-data.height)) < WIDE:
         return everything
     limit = MUCH_BETTER * left_out_error(of_heights[0], data, volumes)
     return itself if left_out_error(itself[0], data, volumes) < limit else everything
