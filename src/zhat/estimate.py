@@ -18,6 +18,7 @@ from zhat.core.arrays import FloatArray
 from zhat.domain import Box
 from zhat.errors import EnergyError, FileError, InvalidArgument
 from zhat.evaluations import Evaluations
+from zhat.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from zhat.estimators.base import Estimator
@@ -103,10 +104,11 @@ class Estimate:
         if posterior is None:
             raise InvalidArgument("method", self.method, "a method with a surrogate to draw from, such as 'auto'")
         task = Task(self.domain.dim, self.inverse_temperature, self.budget, self.noise_std, self.seed)
-        distribution = posterior(task, self.evaluations)
-        if distribution is None:
-            raise EnergyError("there is nothing to draw from: no finite energy was seen")
-        return self.domain.to_user(distribution.draw(int(n), np.random.default_rng(seed)).points)
+        with one_blas_thread():
+            distribution = posterior(task, self.evaluations)
+            if distribution is None:
+                raise EnergyError("there is nothing to draw from: no finite energy was seen")
+            return self.domain.to_user(distribution.draw(int(n), np.random.default_rng(seed)).points)
 
     def summary(self) -> str:
         """Return the estimate in a few lines of text."""

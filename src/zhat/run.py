@@ -17,6 +17,7 @@ from zhat.estimate import Estimate
 from zhat.estimators import Estimator, Finding, Task, named
 from zhat.evaluations import Evaluations, Outcome
 from zhat.problem import Energy, Problem
+from zhat.threads import one_blas_thread
 
 #: Called after every evaluation with how many are done and the budget.
 ProgressCallback = Callable[[int, int], None]
@@ -96,7 +97,8 @@ def estimate(
 
 def conclude(estimator: Estimator, task: Task, box: Box, facts: Evaluations) -> Estimate:
     """Return the estimate that the facts give, in the user's units."""
-    finding = estimator.estimate(task, facts)
+    with one_blas_thread():
+        finding = estimator.estimate(task, facts)
     return Estimate(
         log_z=finding.log_z + box.log_volume,
         std_error=finding.std_error,
@@ -121,7 +123,8 @@ def _loop(estimator: Estimator, task: Task, box: Box, evaluate: _Evaluate, repor
     facts = Evaluations.empty(box.dim)
     nothing_pending = np.empty((0, box.dim))
     while len(facts) < task.budget and not _too_many_failures(facts):
-        unit = estimator.ask(task, facts, nothing_pending, task.budget - len(facts))
+        with one_blas_thread():
+            unit = estimator.ask(task, facts, nothing_pending, task.budget - len(facts))
         if len(unit) == 0:
             break
         x = box.to_user(unit)

@@ -135,18 +135,19 @@ def hyperparameter_spread(model: Model, region: Region, base: FloatArray) -> Spr
             value, _ = search.objective(bounded)
             other = model.with_kernel(search.rescaled(search.unpack(bounded)[0], search.spread**2))
             shifts.append(_log_mean(other, region, base) - here)
-            variances.append(_first_order_variance(other, fewer))
+            variances.append(first_order_variance(other, fewer))
             # The draws come from a normal distribution of the same curvature: weighed by what they are in truth.
             exponent = lowest - value + 0.5 * float(np.sum((np.linalg.pinv(directions) @ step) ** 2))
             log_weights.append(min(exponent, 1.0))
     weights = np.exp(np.array(log_weights) - max(log_weights))
     weights /= np.sum(weights)
     mean = float(weights @ np.array(shifts))
-    doubt = float(weights @ np.array(variances)) / _first_order_variance(model, fewer)
+    doubt = float(weights @ np.array(variances)) / first_order_variance(model, fewer)
     return Spread(mean, float(weights @ (np.array(shifts) - mean) ** 2), min(max(doubt, 1.0), LARGEST_DOUBT))
 
 
-def _first_order_variance(model: Model, region: Region) -> float:
+def first_order_variance(model: Model, region: Region) -> float:
+    """Return the variance of log ∫ e^{-h} to first order in what the model leaves open."""
     z = model.coordinates(region.points)
     _, slope = model.height_and_slope(region.points)
     return integral_variance(model, z, region.weights * slope)

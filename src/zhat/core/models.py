@@ -78,14 +78,22 @@ class ModelSpec:
         """Refuse what `modelled_values` does not know."""
         if self.warp > 0.0 and self.trend != "quadratic":
             raise ValueError("a positive warp is for heights under a quadratic trend")
+        if self.structure == "additive" and (self.trend != "constant" or self.warp != 0.0):
+            raise ValueError("a sum over axes is for heights as they are")
 
     @property
     def doubts_far_heights(self) -> bool:
-        """Whether heights that cannot matter are believed only roughly; else they are compressed.
+        """Whether heights that cannot matter are believed only roughly."""
+        return self.trend == "quadratic" and self.warp >= 0.0
 
-        What is compressed is no longer a quadratic, nor a sum over axes.
+    @property
+    def compresses_far_heights(self) -> bool:
+        """Whether they are compressed instead.
+
+        They are believed where heights are a sum over axes: compressed ones no longer are, and by way of that sum each
+        tells of others that matter.
         """
-        return self.trend == "quadratic" or self.structure == "additive"
+        return self.trend == "constant" and self.warp == 0.0 and self.structure != "additive"
 
     @property
     def process_trend(self) -> Trend:
@@ -323,7 +331,8 @@ def modelled_values(
             return data.height, noise
         height = np.minimum(data.height, LARGEST_EXPONENT / spec.warp)
         return np.expm1(spec.warp * height) / spec.warp, noise * np.exp(2.0 * spec.warp * height)
-    return compressed(data.height, data.relevant_height), data.noise
+    height = compressed(data.height, data.relevant_height) if spec.compresses_far_heights else data.height
+    return height, data.noise
 
 
 def left_out_error(model: Model, data: Heights, volumes: FloatArray) -> float:
@@ -355,5 +364,7 @@ def _log_jacobian(spec: ModelSpec, data: Heights, envelope: float | FloatArray =
         return float(np.sum(exponent - 0.5 * spec.warp**2 * data.noise))
     if spec.doubts_far_heights:
         return float(np.sum(np.minimum(spec.warp * data.height, LARGEST_EXPONENT)))
+    if not spec.compresses_far_heights:
+        return 0.0
     limit = data.relevant_height
     return -float(np.sum(np.log(np.maximum(data.height, limit) / limit)))

@@ -12,14 +12,15 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
 
 from zhat.core.arrays import FloatArray, Surface, sobol
 from zhat.core.belief import belief, hyperparameter_spread
 from zhat.core.models import Model
 from zhat.core.target import QUICK, THOROUGH, Target
 from zhat.estimators.base import Finding, Task, share_left, without_values
-from zhat.estimators.knowledge import Knowledge, Residual, far_surprise, knowledge, residual, surprise
+from zhat.estimators.gauss import nodes_left, rule_value
+from zhat.estimators.hidden import hidden_mass
+from zhat.estimators.knowledge import Knowledge, Residual, knowledge, residual, surprise
 from zhat.estimators.planning import N_DRAWS, distribution, next_points
 from zhat.estimators.rounds import Round, first_points, first_size, latest_round, round_at
 from zhat.evaluations import Evaluations
@@ -33,14 +34,6 @@ CORE_SHARE = 0.999
 IMPLAUSIBLE = 6.0
 #: At most so many models have a say.
 MOST_MODELS = 4
-#: Only places that the surrogate puts above this height can hide anything.
-HIDDEN_HEIGHT = 3.0
-#: What is less likely than this to be hidden somewhere counts the less.
-CHANCE_THAT_MATTERS = 0.05
-#: Ground is taken to be lower than any that was seen by no more than this: how low, nobody knows.
-DEEPEST_HIDDEN = 10.0
-#: Uniform points on which hidden modes are looked for.
-N_HIDDEN = 4096
 #: What is worth a word in the status, and the standard error below which log Z is known well enough.
 HIDDEN_WORTH_A_WORD = 0.1
 WRONG_WORTH_A_WORD = 3.0
@@ -120,7 +113,8 @@ def _fresh_plan(task: Task, facts: Evaluations, pending: FloatArray, current: Ro
     draws = density.rough_draws(N_DRAWS, generator)
     known = knowledge(task, facts.unit[: current.n], facts.y[: current.n], current.noise)
     unknown = np.vstack([facts.unit[current.n :], pending])
-    return next_points(current.surrogate, current.predictions, known, density, draws, n, generator, unknown)
+    nodes = nodes_left(task, current.surrogate, np.vstack([facts.unit, pending]), density.region(N_REGION))
+    return next_points(current.surrogate, current.predictions, known, density, draws, n, generator, unknown, nodes)
 
 
 def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
@@ -145,7 +139,9 @@ def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
         "surrogate_error": math.sqrt(float(weights @ [opinion.variance for opinion in opinions])),
         "model_error": math.sqrt(float(weights @ (shifts - shift) ** 2)),
         "hyperparameter_error": max(wrong, 1.0) * math.sqrt(spread.variance),
-        "hidden_mass": _hidden_mass(task, last, known, density.log_integral.value),
+        "hidden_mass": hidden_mass(
+            last.surrogate, last.predictions, known, density.log_integral.value, task.generator(_HIDDEN)
+        ),
         "wall_error": 0.0 if walls is None else math.sqrt(walls.relative_variance(region.points, region.weights)),
         "quadrature_error": density.log_integral.error,
     }
@@ -161,9 +157,10 @@ def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
         "noise_std": math.sqrt(last.noise) / task.inverse_temperature,
     }
     error = math.hypot(*parts.values())
-    return Finding(
-        density.log_integral.value + shift - known.lowest, error, _notes(task, known, parts, wrong, drawn), diagnostics
-    )
+    value = rule_value(task, facts.unit, facts.y)
+    if value is None:
+        value = density.log_integral.value + shift - known.lowest
+    return Finding(value, error, _notes(task, known, parts, wrong, drawn), diagnostics)
 
 
 def _description(model: Model) -> dict[str, float | str]:
@@ -204,35 +201,3 @@ def _notes(task: Task, known: Knowledge, parts: dict[str, float], wrong: float, 
     if not notes and math.hypot(*parts.values()) < CONVERGED:
         notes.append("converged")
     return tuple(notes)
-
-
-def _hidden_mass(task: Task, last: Round, known: Knowledge, log_integral: float) -> float:
-    """Return the mass that may hide where the surrogate sees none, as a share of what it sees.
-
-    Heights are normal with the surrogate's mean and sd.
-    """
-    model, walls = last.surrogate.model, last.surrogate.walls
-    if model.spec.warp < 0.0:
-        return 0.0
-    points = sobol(N_HIDDEN, task.dim, task.generator(_HIDDEN))
-    height = last.surrogate.height(points)
-    # Far heights are believed only roughly when the surrogate is fitted. That they were seen is certain all the same.
-    sd = far_surprise(last.predictions, known) * np.sqrt(model.bare_variance(points, known.noise)) + 1e-9
-    far = height > HIDDEN_HEIGHT
-    below = np.where(far, ndtr(-height / sd), 0.0)
-    likely = float(np.mean(np.where(far, ndtr((HIDDEN_HEIGHT - height) / sd), 0.0)))
-    above = np.exp(np.minimum(0.5 * sd**2 - height, 700.0)) * ndtr(height / sd - sd)
-    expected = np.minimum(below + above, 1.0)
-    if walls is not None:
-        expected *= np.exp(-walls.height(points))
-    hidden = np.where(far, np.maximum(expected - np.exp(-height), 0.0), 0.0)
-    # About as many places are independent of each other as there are data. A mode that hides in one of them is taken
-    # to be no larger than those that were found, and too rare a chance to be no matter for an interval.
-    chance = min(1.0, likely * len(known.y) / CHANCE_THAT_MATTERS)
-    ratio = math.exp(min(math.log(max(float(np.mean(hidden)), 1e-300)) - log_integral, 0.0))
-    # Unless ground lower than any that was seen is not too unlikely: then it is larger by as much as that is lower.
-    share_below = max(float(np.mean(below)), 1e-300)
-    chance_below = min(1.0, share_below * len(known.y) / CHANCE_THAT_MATTERS)
-    density = np.exp(-0.5 * (height / sd) ** 2) / math.sqrt(2.0 * math.pi)
-    depth = float(np.mean(np.where(far, sd * density - height * below, 0.0))) / share_below
-    return chance * math.log1p(ratio) + chance_below * min(max(depth, 0.0), DEEPEST_HIDDEN)

@@ -6,15 +6,20 @@ import numpy as np
 
 from zhat.core.acquire import choose_batch
 from zhat.core.arrays import FloatArray
+from zhat.core.belief import first_order_variance
 from zhat.core.design import candidate_set
 from zhat.core.models import Surrogate
 from zhat.core.smc import reflect
 from zhat.core.target import Effort, Target, target
-from zhat.estimators.knowledge import Knowledge, Prediction, far_surprise
+from zhat.estimators.hidden import hidden_mass
+from zhat.estimators.knowledge import Knowledge, Prediction
 
-#: One in so many points explores, as long as predictions of far places hold; and if they do not.
+#: One in so many points explores where what the surrogate leaves open is the larger part of the error; and where what
+#: may be hidden is.
 EXPLORE_RARELY = 3
-EXPLORE_OFTEN = 1
+EXPLORE_OFTEN = 2
+#: Points on which the first of the two is found.
+N_LEFT_OPEN = 512
 #: A median height of draws below this, under the lowest seen, means that the integrand is yet to be found.
 EXPECTED_DROP = -3.0
 #: Points to choose from: draws from the integrand, points all over the cube, and steps from the lowest ones.
@@ -41,6 +46,7 @@ def next_points(
     n: int,
     generator: np.random.Generator,
     pending: FloatArray | None = None,
+    nodes: FloatArray | None = None,
 ) -> FloatArray:
     """Return the next ``n`` points, shape ``(n, d)``.
 
@@ -56,19 +62,32 @@ def next_points(
         For candidates.
     pending
         Points that are being evaluated.
+    nodes
+        The only points to choose from, if there are such, at least ``n``.
     """
     pending = np.empty((0, draws.shape[1])) if pending is None else pending
     few = known.n_low() < 2 * draws.shape[1]
     searching = few or float(np.median(surrogate.height(draws))) < EXPECTED_DROP
-    candidates = cloud(known, generator) if searching else spread_candidates(known, draws, generator)
+    candidates = nodes
+    if candidates is None:
+        candidates = cloud(known, generator) if searching else spread_candidates(known, draws, generator)
     start = known.n_asked + len(pending)
-    region, every = density.region(N_REGION), explore_every(predictions, known)
+    every = EXPLORE_RARELY if searching else explore_every(surrogate, predictions, known, density, generator)
+    region = density.region(N_REGION)
     return choose_batch(surrogate, candidates, region, n, known.noise, pending, start, every, searching)
 
 
-def explore_every(predictions: tuple[Prediction, ...], known: Knowledge) -> int:
-    """Return how many points go to one that explores: fewer where predictions of far places went wrong."""
-    return round(EXPLORE_RARELY / min(far_surprise(predictions, known), EXPLORE_RARELY / EXPLORE_OFTEN))
+def explore_every(
+    surrogate: Surrogate,
+    predictions: tuple[Prediction, ...],
+    known: Knowledge,
+    density: Target,
+    generator: np.random.Generator,
+) -> int:
+    """Return how many points go to one that explores, so that each part of the error is paid for by its size."""
+    region = density.region(N_REGION).equally_weighted(N_LEFT_OPEN)
+    hidden = hidden_mass(surrogate, predictions, known, density.log_integral.value, generator)
+    return EXPLORE_OFTEN if hidden**2 > first_order_variance(surrogate.model, region) else EXPLORE_RARELY
 
 
 def spread_candidates(known: Knowledge, draws: FloatArray, generator: np.random.Generator) -> FloatArray:

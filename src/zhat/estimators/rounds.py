@@ -34,16 +34,19 @@ from zhat.core.target import QUICK
 from zhat.core.trend import Trend, n_terms
 from zhat.core.walls import Walls
 from zhat.estimators.base import Task
+from zhat.estimators.gauss import has_rule, nearest_nodes, nodes_left
 from zhat.estimators.knowledge import Knowledge, Prediction, knowledge, surprise
-from zhat.estimators.planning import N_DRAWS, distribution, next_points
+from zhat.estimators.planning import N_DRAWS, N_REGION, distribution, next_points
 
 #: A round evaluates this share of what is known already and matters, and at least so many points.
 GROWTH = 0.2
 SMALLEST_ROUND = 4
 #: Models are compared anew whenever the facts have grown by this factor.
 COMPARE_GROWTH = 1.6
+#: They are compared on at most so many heights, but for the last time.
+MOST_COMPARED = 160
 #: So many of them are kept when the last word is to be said.
-MOST_KEPT = 8
+MOST_KEPT = 4
 #: Steps from a model to a neighbour that is better.
 MODEL_STEPS = 3
 #: Powers of the integrand that may be smooth where the energy is not: if they are, they are very smooth.
@@ -59,6 +62,8 @@ BEST_POWERS = 2
 MUCH_BETTER = 0.5
 #: ... unless their evidence is higher; this is asked only of integrands that fill so much of the cube.
 WIDE = 0.1
+#: Sums of curves to try wherever heights are none: rough ones and smooth ones.
+CURVE_SMOOTHNESSES = (1.5, math.inf)
 #: Warps to try, a step at a time.
 WARPS = (0.0, 0.06, 0.1, 0.15, 0.2, 0.3, 0.5)
 #: Where the integrand's narrowest sd is below this, coordinates in which it is round are worth a try.
@@ -126,7 +131,8 @@ def first_size(task: Task) -> int:
 
 def first_points(task: Task) -> FloatArray:
     """Return the points that come before the first surrogate."""
-    return sobol(first_size(task), task.dim, task.generator(_FIRST))
+    points = sobol(first_size(task), task.dim, task.generator(_FIRST))
+    return nearest_nodes(task, points) if has_rule(task) else points
 
 
 @lru_cache(maxsize=64)
@@ -163,9 +169,12 @@ def _make_round(task: Task, unit: FloatArray, y: FloatArray, before: Round | Non
     compare_at = before.compare_at if before else 0.0
     kernels = dict(before.kernels) if before else {}
     if before is None or is_last or len(y) >= compare_at:
-        of_heights = _compare(data, rotation, before.height_spec if before else ModelSpec(), kernels)
-        of_powers = _compare_powers(data, before.power_specs if before else (), kernels)
-        models = _better(data, of_heights, of_powers)[: MOST_KEPT if is_last else 1]
+        fewer = data if is_last else data.thinned(MOST_COMPARED)
+        of_heights = _compare(fewer, rotation, before.height_spec if before else ModelSpec(), kernels)
+        of_powers = _compare_powers(fewer, before.power_specs if before else (), kernels)
+        models = _better(fewer, of_heights, of_powers)[: MOST_KEPT if is_last else 1]
+        if fewer is not data:
+            models = _best_first(_fit(model.spec, data, rotation, kernels) for model in models)
         height_spec, power_specs = of_heights[0].spec, tuple(model.spec for model in of_powers[:BEST_POWERS])
         compare_at = COMPARE_GROWTH * len(y)
     else:
@@ -181,7 +190,7 @@ def _make_round(task: Task, unit: FloatArray, y: FloatArray, before: Round | Non
         n_drawn=before.n_drawn if before else 0, noise=noise,
         predictions=before.predictions if before else (), plan=np.empty((0, task.dim)),
     )  # fmt: skip
-    return made if is_last or len(y) >= task.budget else _plan(task, made, known)
+    return made if is_last or len(y) >= task.budget else _plan(task, made, known, unit)
 
 
 def _noise(task: Task, unit: FloatArray, y: FloatArray, before: Round | None) -> float:
@@ -284,17 +293,20 @@ def _neighbours(spec: ModelSpec, data: Heights, can_rotate: bool) -> list[ModelS
     found = [replace(spec, nu=nu) for nu in SMOOTHNESSES]
     if dim > 1:
         found += [replace(spec, structure="isotropic"), replace(spec, structure="per-axis")]
-        found += [replace(spec, structure="additive")]
+        of_curves = replace(spec, structure="additive", trend="constant", warp=0.0)
+        found += [replace(of_curves, nu=nu) for nu in CURVE_SMOOTHNESSES]
     if n > n_terms("quadratic", dim) + dim + 1:
-        found += [replace(spec, trend="constant", warp=0.0), replace(spec, trend="quadratic")]
+        found += [replace(spec, trend="constant", warp=0.0)]
+        whole = replace(spec, structure="isotropic") if spec.structure == "additive" else spec
         place = warps.index(spec.warp)
-        found += [replace(spec, trend="quadratic", warp=warp) for warp in warps[max(place - 1, 0) : place + 2]]
+        bowls = {spec.warp, *warps[max(place - 1, 0) : place + 2]}
+        found += [replace(whole, trend="quadratic", warp=warp) for warp in sorted(bowls)]
     if dim > 1 and can_rotate:
         found += [replace(spec, rotated=False), replace(spec, rotated=True)]
     return [spec, *dict.fromkeys(other for other in found if other != spec)]
 
 
-def _plan(task: Task, made: Round, known: Knowledge) -> Round:
+def _plan(task: Task, made: Round, known: Knowledge, unit: FloatArray) -> Round:
     """Return the round with the points to evaluate next, and what it predicts of them."""
     generator = task.generator(_ROUND + made.n)
     density = distribution(made.surrogate, task.dim, generator, QUICK)
@@ -302,11 +314,13 @@ def _plan(task: Task, made: Round, known: Knowledge) -> Round:
     n_drawn = made.n_drawn or _decide_drawn(task, made, known)
     n_left = task.budget - made.n
     drawing = n_left <= n_drawn
+    size = min(n_left if drawing else n_left - n_drawn, max(SMALLEST_ROUND, task.dim, int(GROWTH * known.n_low())))
+    nodes = nodes_left(task, made.surrogate, unit, density.region(N_REGION))
+    drawing = drawing and nodes is None
     if drawing:
         points = density.draw(n_left, generator).points
     else:
-        size = min(n_left - n_drawn, max(SMALLEST_ROUND, task.dim, int(GROWTH * known.n_low())))
-        points = next_points(made.surrogate, made.predictions, known, density, draws, size, generator)
+        points = next_points(made.surrogate, made.predictions, known, density, draws, size, generator, nodes=nodes)
     return replace(
         made,
         rotation=_rotation(draws, made.rotation),
@@ -319,10 +333,9 @@ def _plan(task: Task, made: Round, known: Knowledge) -> Round:
 def _predict(made: Round, known: Knowledge, points: FloatArray, drawn: bool) -> Prediction:
     model = made.surrogate.model
     variance = model.variance(points) + known.noise
-    doubts = model.spec.doubts_far_heights and model.spec.warp >= 0.0
-    bare = variance if not doubts else model.bare_variance(points, known.noise) + known.noise
-    compresses = model.spec.warp == 0.0 and not model.spec.doubts_far_heights
-    limit = known.heights().relevant_height if compresses else math.inf
+    doubts = model.spec.doubts_far_heights
+    bare = model.bare_variance(points, known.noise) + known.noise if doubts else variance
+    limit = known.heights().relevant_height if model.spec.compresses_far_heights else math.inf
     return Prediction(made.n, known.lowest, limit, model.height(points), variance, bare, drawn)
 
 

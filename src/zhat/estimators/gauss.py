@@ -1,0 +1,95 @@
+"""Gauss-Legendre nodes as a design, where nothing can beat them: a smooth integrand on an interval, without noise.
+
+A process that is as smooth as that can be known to machine precision, and the points that an adaptive design heaps up
+are in the way: covariances become singular long before. So on an interval the points are nodes of the rule with as
+many of them as the budget has, for as long as the surrogate expects the whole rule to leave nothing to be wished for;
+if that never changes, the estimate is the rule's.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from zhat.core.arrays import BoolArray, FloatArray
+from zhat.core.belief import first_order_variance
+from zhat.core.gp import GaussianProcess
+from zhat.core.logspace import log_sum_exp
+from zhat.core.models import Surrogate
+from zhat.core.target import Region
+from zhat.estimators.base import Task
+
+#: The sd of log Z below which nothing is left to be wished for.
+GOOD_ENOUGH = 5e-6
+#: Until this share of the budget is spent, a surrogate is not asked what it expects.
+TOO_EARLY = 1 / 8
+#: Finding the nodes of larger rules takes too long.
+LARGEST_RULE = 2048
+
+
+def has_rule(task: Task) -> bool:
+    """Return whether there is a rule for such a task."""
+    return task.dim == 1 and task.noise_std == 0.0 and 1 < task.budget <= LARGEST_RULE
+
+
+@lru_cache(maxsize=8)
+def gauss_rule(n: int) -> tuple[FloatArray, FloatArray]:
+    """Return nodes, shape ``(n, 1)``, and weights of the rule with ``n`` nodes on the unit interval."""
+    nodes, weights = np.polynomial.legendre.leggauss(n)
+    return 0.5 * (nodes[:, None] + 1.0), 0.5 * weights
+
+
+def nearest_nodes(task: Task, points: FloatArray) -> FloatArray:
+    """Return, for each point in turn, the nearest node that is not taken yet."""
+    nodes = gauss_rule(task.budget)[0]
+    distance = np.abs(points - nodes[:, 0])
+    chosen: list[int] = []
+    for row in distance:
+        row[chosen] = np.inf
+        chosen.append(int(np.argmin(row)))
+    return nodes[chosen]
+
+
+def nodes_left(task: Task, surrogate: Surrogate, asked: FloatArray, region: Region) -> FloatArray | None:
+    """Return the nodes to choose from; None where the rule is not worthwhile.
+
+    It is not if the surrogate expects the whole of it to leave something to be wished for, nor once any other point
+    was asked for.
+    """
+    taken = _taken(task, asked)
+    if taken is None or surrogate.walls is not None:
+        return None
+    left = gauss_rule(task.budget)[0][~taken]
+    if np.sum(taken) >= TOO_EARLY * task.budget and _sd_left(surrogate, left, region) > GOOD_ENOUGH:
+        return None
+    return left
+
+
+def _taken(task: Task, asked: FloatArray) -> BoolArray | None:
+    """Return which nodes were asked for; None if anything else was, or there is no rule."""
+    if not has_rule(task):
+        return None
+    nodes = gauss_rule(task.budget)[0]
+    return np.isin(nodes[:, 0], asked) if np.all(np.isin(asked, nodes)) else None
+
+
+def _sd_left(surrogate: Surrogate, points: FloatArray, region: Region) -> float:
+    """Return the sd of log Z, to first order, that remains once these points are observed too."""
+    model = surrogate.model
+    old, new = model.process, model.coordinates(points)
+    x, y = np.vstack([old.x, new]), np.concatenate([old.y, old.mean(new)])
+    noise = np.concatenate([old.noise, np.zeros(len(new))])
+    later = replace(model, process=GaussianProcess.condition(old.kernel, x, y, noise, old.trend))
+    return math.sqrt(first_order_variance(later, region))
+
+
+def rule_value(task: Task, unit: FloatArray, y: FloatArray) -> float | None:
+    """Return the rule's log ∫ e^{-λf}; None if it is not complete."""
+    taken = _taken(task, unit)
+    if taken is None or not np.all(taken) or not np.all(np.isfinite(y)):
+        return None
+    order = np.argsort(unit[:, 0])
+    return log_sum_exp(np.log(gauss_rule(task.budget)[1]) - task.inverse_temperature * y[order])

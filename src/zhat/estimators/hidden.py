@@ -1,0 +1,59 @@
+"""What may be hidden where nobody looked: part of the error of an estimate, and a reason to explore."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import ndtr
+
+from zhat.core.arrays import sobol
+from zhat.core.models import Surrogate
+from zhat.estimators.knowledge import Knowledge, Prediction, far_surprise
+
+#: Only places that the surrogate puts above this height can hide anything.
+HIDDEN_HEIGHT = 3.0
+#: What is less likely than this to be hidden somewhere counts the less.
+CHANCE_THAT_MATTERS = 0.05
+#: Ground is taken to be lower than any that was seen by no more than this: how low, nobody knows.
+DEEPEST_HIDDEN = 10.0
+#: Uniform points on which hidden modes are looked for.
+N_HIDDEN = 4096
+
+
+def hidden_mass(
+    surrogate: Surrogate,
+    predictions: tuple[Prediction, ...],
+    known: Knowledge,
+    log_integral: float,
+    generator: np.random.Generator,
+) -> float:
+    """Return the mass that may hide where the surrogate sees none, as a share of what it sees.
+
+    Heights are normal with the surrogate's mean and sd; ``log_integral`` is that of e^{-mean}.
+    """
+    model, walls = surrogate.model, surrogate.walls
+    if model.spec.warp < 0.0:
+        return 0.0
+    points = sobol(N_HIDDEN, known.x.shape[1], generator)
+    height = surrogate.height(points)
+    # Far heights are believed only roughly when the surrogate is fitted. That they were seen is certain all the same.
+    sd = far_surprise(predictions, known) * np.sqrt(model.bare_variance(points, known.noise)) + 1e-9
+    far = height > HIDDEN_HEIGHT
+    below = np.where(far, ndtr(-height / sd), 0.0)
+    likely = float(np.mean(np.where(far, ndtr((HIDDEN_HEIGHT - height) / sd), 0.0)))
+    above = np.exp(np.minimum(0.5 * sd**2 - height, 700.0)) * ndtr(height / sd - sd)
+    expected = np.minimum(below + above, 1.0)
+    if walls is not None:
+        expected *= np.exp(-walls.height(points))
+    hidden = np.where(far, np.maximum(expected - np.exp(-height), 0.0), 0.0)
+    # About as many places are independent of each other as there are data. A mode that hides in one of them is taken
+    # to be no larger than those that were found, and too rare a chance to be no matter for an interval.
+    chance = min(1.0, likely * len(known.y) / CHANCE_THAT_MATTERS)
+    ratio = math.exp(min(math.log(max(float(np.mean(hidden)), 1e-300)) - log_integral, 0.0))
+    # Unless ground lower than any that was seen is not too unlikely: then it is larger by as much as that is lower.
+    share_below = max(float(np.mean(below)), 1e-300)
+    chance_below = min(1.0, share_below * len(known.y) / CHANCE_THAT_MATTERS)
+    density = np.exp(-0.5 * (height / sd) ** 2) / math.sqrt(2.0 * math.pi)
+    depth = float(np.mean(np.where(far, sd * density - height * below, 0.0))) / share_below
+    return chance * math.log1p(ratio) + chance_below * min(max(depth, 0.0), DEEPEST_HIDDEN)

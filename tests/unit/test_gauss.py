@@ -1,0 +1,129 @@
+"""Gauss-Legendre nodes as a design: where they are kept to, where they are left, and what comes of it."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+
+import zhat
+from zhat.estimators import Task, named
+from zhat.estimators.gauss import gauss_rule, has_rule, nearest_nodes, rule_value
+from zhat.evaluations import Evaluations, Outcome
+
+BUDGET = 64
+
+
+def smooth(x):
+    return np.cos(3.0 * x[:, 0]) + x[:, 0] ** 2
+
+
+def cusped(x):
+    return 4.0 * np.sqrt(np.abs(x[:, 0] - 0.3))
+
+
+def true_log_z(energy, inverse_temperature, breaks):
+    def integrand(x):
+        return mpmath.exp(-inverse_temperature * energy(x))
+
+    return float(mpmath.log(mpmath.quad(integrand, breaks)))
+
+
+def share_of_nodes(estimate):
+    return float(np.mean(np.isin(estimate.evaluations.unit, gauss_rule(estimate.budget)[0])))
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 40])
+def test_a_rule_is_exact_for_polynomials_of_twice_its_size(n):
+    nodes, weights = gauss_rule(n)
+    assert nodes.shape == (n, 1)
+    for degree in range(2 * n):
+        assert weights @ nodes[:, 0] ** degree == pytest.approx(1.0 / (degree + 1), rel=1e-12)
+
+
+def test_the_nearest_nodes_are_distinct():
+    task = Task(1, 1.0, 16)
+    nodes = gauss_rule(16)[0]
+    crowded = np.full((16, 1), 0.5)
+    np.testing.assert_array_equal(np.sort(nearest_nodes(task, crowded), axis=0), nodes)
+    np.testing.assert_array_equal(nearest_nodes(task, nodes[::-1] + 1e-4), nodes[::-1])
+
+
+@pytest.mark.parametrize(
+    ("task", "expected"),
+    [
+        (Task(1, 1.0, 64), True),
+        (Task(2, 1.0, 64), False),
+        (Task(1, 1.0, 64, noise_std=0.1), False),
+        (Task(1, 1.0, 64, noise_std=None), False),
+        (Task(1, 1.0, 1), False),
+        (Task(1, 1.0, 100_000), False),
+    ],
+)
+def test_there_is_a_rule_for_exact_energies_on_an_interval(task, expected):
+    assert has_rule(task) is expected
+
+
+@pytest.mark.parametrize("inverse_temperature", [0.5, 5.0])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_smooth_energy_on_an_interval_is_integrated_to_rounding(seed, inverse_temperature):
+    found = zhat.estimate(smooth, [(-1.0, 2.0)], inverse_temperature, BUDGET, seed=seed, vectorized=True)
+    truth = true_log_z(lambda x: mpmath.cos(3 * x) + x**2, inverse_temperature, [-1, 2])
+    assert share_of_nodes(found) == 1.0
+    assert abs(found.log_z - truth) < 1e-11
+    assert found.std_error < 1e-5
+    assert "converged" in found.status
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_rule_is_left_where_the_integrand_has_a_cusp(seed):
+    found = zhat.estimate(cusped, [(0.0, 1.0)], 3.0, BUDGET, seed=seed, vectorized=True)
+    truth = true_log_z(lambda x: 4 * mpmath.sqrt(abs(x - mpmath.mpf("0.3"))), 3.0, [0, 0.3, 1])
+    assert share_of_nodes(found) < 0.6
+    nodes, weights = gauss_rule(BUDGET)
+    of_rule = math.log(weights @ np.exp(-3.0 * cusped(nodes)))
+    assert abs(found.log_z - truth) < 0.5 * abs(of_rule - truth)
+    assert abs(found.log_z - truth) < 3.0 * found.std_error
+
+
+def test_a_failed_evaluation_leaves_the_estimate_to_the_surrogate():
+    calls = 0
+
+    def failing(x):
+        nonlocal calls
+        calls += 1
+        if calls == 30:
+            raise RuntimeError("no value")
+        return float(smooth(x[None, :])[0])
+
+    found = zhat.estimate(failing, [(-1.0, 2.0)], 2.0, BUDGET, seed=0)
+    truth = true_log_z(lambda x: mpmath.cos(3 * x) + x**2, 2.0, [-1, 2])
+    assert found.evaluations.n_failed == 1
+    assert abs(found.log_z - truth) < max(4.0 * found.std_error, 1e-9)
+
+
+def test_a_rule_that_is_not_complete_has_no_value():
+    task = Task(1, 2.0, 8)
+    nodes, weights = gauss_rule(8)
+    y = smooth(nodes)
+    order = np.random.default_rng(0).permutation(8)
+    expected = math.log(weights @ np.exp(-2.0 * y))
+    assert rule_value(task, nodes[order], y[order]) == pytest.approx(expected, rel=1e-14)
+    assert rule_value(task, nodes[:-1], y[:-1]) is None
+    assert rule_value(task, nodes, np.where(np.arange(8) == 3, np.inf, y)) is None
+    assert rule_value(task, np.vstack([nodes[:-1], [[0.123]]]), y) is None
+
+
+def test_points_that_are_asked_for_while_others_are_pending_are_nodes_and_new():
+    task, auto = Task(1, 1.0, BUDGET), named("auto")
+    nothing = np.empty((0, 1))
+    first = auto.ask(task, Evaluations.empty(1), nothing, 16)
+    told = [Outcome(value, "", 0.0) for value in smooth(first)]
+    facts = Evaluations.empty(1).extended(first, first, told)
+    pending = nothing
+    for _ in range(12):
+        pending = np.vstack([pending, auto.ask(task, facts, pending, 1)])
+    nodes = gauss_rule(BUDGET)[0]
+    asked = np.concatenate([first[:, 0], pending[:, 0]])
+    assert len(np.unique(asked)) == len(asked)
+    assert np.all(np.isin(asked, nodes))
