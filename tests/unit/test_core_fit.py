@@ -7,6 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
+from zhat.core.arrays import sobol
 from zhat.core.fit import LENGTHSCALE_RANGE, NOISE_RANGE, SMOOTHNESSES, Likelihood, fit
 from zhat.core.gp import GaussianProcess
 from zhat.core.kernels import Kernel
@@ -239,3 +240,13 @@ def test_a_fit_is_the_same_every_time():
     x = rng.random((40, 2))
     y = prior_draw(Kernel(1.5, 0.3, 1.0), x, 1e-2, rng)
     assert fit(x, y, noise=None, structure="per-axis") == fit(x, y, noise=None, structure="per-axis")
+
+
+@pytest.mark.parametrize(("lengthscale", "scale"), [(3.0, 1.0), (0.6, 1e-3), (100.0, 1e-6)])
+@pytest.mark.parametrize("n", [60, 200])
+def test_a_start_that_the_data_rule_out_is_as_good_as_none(n, lengthscale, scale):
+    # From there, searches end at the shortest lengthscale, at the longest, or where rounding is all there is.
+    x = sobol(n, 2, 0)
+    y = np.sin(7.0 * x[:, 0]) * np.cos(5.0 * x[:, 1]) + 0.3 * np.sin(40.0 * x[:, 0])
+    started = fit(x, y, nu=math.inf, start=Kernel(math.inf, lengthscale, scale))
+    assert started.log_likelihood > fit(x, y, nu=math.inf).log_likelihood - 0.1

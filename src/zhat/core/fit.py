@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import OptimizeResult, minimize
 from scipy.spatial.distance import cdist
 
 from zhat.core.arrays import FloatArray
@@ -26,6 +26,8 @@ NOISE_RANGE = (1e-10, 1e1)
 SMOOTHNESSES = (0.5, 1.5, 2.5, math.inf)
 #: Starting lengthscales, as shares of the cube's diagonal: the likelihood may have several maxima.
 START_LENGTHSCALES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 2.0)
+#: A kernel to start from is ruled out if the search finds one that is likelier by this much for each value.
+RULED_OUT = 0.5
 #: What the part of an additive kernel that looks at all axes has of the prior variance to begin with.
 START_SHARE_OF_ALL_AXES = 0.1
 
@@ -227,11 +229,23 @@ class Search:
     def run(self, start: Covariance | None = None, quick: bool = False) -> Fit:
         """Return the likeliest hyperparameters, in the units of the data as they were before scaling."""
         options = {"ftol": 3e-5, "maxiter": 20} if quick else {}
-        starts = self._starts(keep=1 if quick else 2) if start is None else [self.parameters_of(start)]
-        found = [
-            minimize(self.objective, point, jac=True, method="L-BFGS-B", bounds=self.bounds(), options=options)
-            for point in starts
-        ]
+
+        def descend(points: list[FloatArray]) -> list[OptimizeResult]:
+            return [
+                minimize(self.objective, point, jac=True, method="L-BFGS-B", bounds=self.bounds(), options=options)
+                for point in points
+            ]
+
+        n_starts = 1 if quick else 2
+        if start is None:
+            found = descend(self._starts(n_starts))
+        else:
+            point = self.parameters_of(start)
+            found = descend([point])
+            # Where new data rule the old kernel out, the search may end far from anything: nothing related to anything,
+            # or rounding alone.
+            if self.objective(point)[0] - float(found[0].fun) > RULED_OUT * len(self.likelihood.y):
+                found += descend(self._starts(n_starts))
         best = min(found, key=lambda result: float(result.fun))
         kernel, noise = self.unpack(best.x)
         # The likelihood of y is that of y / spread, over spread to the number of degrees of freedom.
