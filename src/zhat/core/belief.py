@@ -85,7 +85,10 @@ def integral_variance(model: Model, z: FloatArray, weights: FloatArray) -> float
     prior = 0.0
     with_data = np.zeros(len(process.y))
     for rows in blocks(len(z), len(z)):
-        prior += float(weights[rows] @ (process.kernel.matrix(z[rows], z) @ weights))
+        # What comes after these rows counts twice: the kernel is symmetric.
+        after = slice(rows.stop, None)
+        prior += float(weights[rows] @ (process.kernel.matrix(z[rows], z[rows]) @ weights[rows]))
+        prior += 2.0 * float(weights[rows] @ (process.kernel.matrix(z[rows], z[after]) @ weights[after]))
     for rows in blocks(len(z), len(process.y)):
         with_data += process.kernel.matrix(process.x, z[rows]) @ weights[rows]
     explained, free = process.explain(with_data, z, weights)
