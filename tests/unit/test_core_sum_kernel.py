@@ -203,3 +203,14 @@ def test_a_strong_prior_holds_the_lengthscale_at_its_median():
     held = Search(x, y, 1.0, 2.5, 1e-4, "constant", "isotropic", LengthscalePrior(0.1, 1e-3)).run().kernel.lengthscale
     assert abs(math.log(free / 0.1)) > 0.5
     assert held == pytest.approx(0.1, rel=0.01)
+
+
+@pytest.mark.parametrize("nu", NUS)
+def test_a_weighted_sum_over_a_grid_is_the_matrix_times_the_weights(nu):
+    rng = np.random.default_rng(66)
+    # More rows than one block holds, and few coordinates on any one axis.
+    x, c = rng.integers(0, 9, (700, 3)) / 8.0, rng.integers(0, 9, (300, 3)) / 8.0
+    weights = rng.standard_normal(len(c))
+    for kernel in (additive(nu), Kernel(nu, (0.3, 0.5, 0.2), 1.7), Kernel(nu, 0.4, 1.3, (1,))):
+        expected = kernel.matrix(x, c) @ weights
+        np.testing.assert_allclose(kernel.weighted_sum(x, c, weights), expected, rtol=1e-11, atol=1e-11)

@@ -58,16 +58,10 @@ class _Conditioned:
         _, slope = model.height_and_slope(region.points, np.sqrt(np.maximum(region_variance, 0.0)))
         self.typical_sd = math.sqrt(max(float(region.weights @ (region_variance * slope**2)), 0.0))
         weights = region.weights * slope
-        self.with_integral = self._mean_kernel(region_z, weights)
+        self.with_integral = self._kernel.weighted_sum(self._z, region_z, weights)
         self.with_integral -= (region_explained @ weights) @ self._explained
         self.with_integral += (region_free @ weights) @ self._free
         self._steps = np.empty((0, len(points)))
-
-    def _mean_kernel(self, region_z: FloatArray, weights: FloatArray) -> FloatArray:
-        result = np.empty(len(self._z))
-        for rows in blocks(len(self._z), len(region_z)):
-            result[rows] = self._kernel.matrix(self._z[rows], region_z) @ weights
-        return result
 
     def observe(self, chosen: int) -> None:
         """Condition on an observation at one of the points."""

@@ -83,14 +83,12 @@ def integral_variance(model: Model, z: FloatArray, weights: FloatArray) -> float
     """Return the variance of the weighted sum of the process over points."""
     process = model.process
     prior = 0.0
-    with_data = np.zeros(len(process.y))
     for rows in blocks(len(z), len(z)):
         # What comes after these rows counts twice: the kernel is symmetric.
         after = slice(rows.stop, None)
         prior += float(weights[rows] @ (process.kernel.matrix(z[rows], z[rows]) @ weights[rows]))
         prior += 2.0 * float(weights[rows] @ (process.kernel.matrix(z[rows], z[after]) @ weights[after]))
-    for rows in blocks(len(z), len(process.y)):
-        with_data += process.kernel.matrix(process.x, z[rows]) @ weights[rows]
+    with_data = process.kernel.weighted_sum(process.x, z, weights)
     explained, free = process.explain(with_data, z, weights)
     # Below this there is nothing but rounding.
     return max(prior - explained + free, 16.0 * np.finfo(float).eps * prior)

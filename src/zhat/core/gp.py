@@ -11,7 +11,6 @@ squares): with a constant, adding one to y adds it to μ and changes nothing els
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -127,9 +126,9 @@ class GaussianProcess:
 
     def mean(self, x: FloatArray) -> FloatArray:
         """Return μ at the rows of ``x``, shape ``(n,)``."""
-        result = self._trend_at(x)
-        for rows, values in self._kernel_blocks(x):
-            result[rows] += values @ self.weights
+        result = self.kernel.weighted_sum(x, self.x, self.weights)
+        if self.trend != "zero":
+            result += self._trend_at(x)
         return result
 
     def mean_and_gradient(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -233,16 +232,6 @@ class GaussianProcess:
         if self.trend == "zero":
             return np.zeros(len(x))
         return np.asarray(self.centre + basis(self.trend, x) @ self.coefficients)
-
-    def _kernel_blocks(self, x: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
-        """Yield blocks of rows and their kernel with the data, in one buffer used again and again."""
-        buffer: FloatArray | None = None
-        for rows in blocks(len(x), len(self.y)):
-            n = rows.stop - rows.start
-            if buffer is None:
-                buffer = np.empty((n, len(self.y)))
-            self.kernel.fill(x[rows], self.x, buffer[:n])
-            yield rows, buffer[:n]
 
 
 def jittered_cholesky(

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from scipy.special import gamma, kve
 
-from zhat.core.arrays import FloatArray
+from zhat.core.arrays import BLOCK_ELEMENTS, FloatArray, blocks
 
 #: Above this the recurrence below could overflow, and a Matérn kernel is the squared exponential to plotting accuracy.
 LARGEST_NU = 500.0
@@ -64,7 +65,7 @@ class Kernel:
         """Return the same kernel with another prior variance."""
         return replace(self, scale=scale)
 
-    @property
+    @cached_property
     def inverse_lengths(self) -> FloatArray:
         """The factors ``a_j``, as an array that broadcasts over the axes."""
         stretch = 1.0 if self.nu == math.inf else math.sqrt(2.0 * self.nu)
@@ -94,6 +95,32 @@ class Kernel:
         values = np.empty((len(x), len(c)))
         self.fill(x, c, values)
         return values
+
+    def weighted_sum(self, x: FloatArray, c: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return the kernel between the rows of ``x`` and of ``c``, summed over ``c`` with weights, shape ``(n,)``."""
+        x, c = self.seen(x), self.seen(c)
+        if x.shape[1] > 1 or len(x) * len(c) <= BLOCK_ELEMENTS:
+            return self._weighted_sum(x, c, weights)
+        # The nodes of a grid have few coordinates on any one axis.
+        places, back = np.unique(x, return_inverse=True)
+        others, which = np.unique(c, return_inverse=True)
+        summed = np.asarray(np.bincount(which.ravel(), weights, minlength=len(others)), dtype=float)
+        return self._weighted_sum(places[:, None], others[:, None], summed)[back.ravel()]
+
+    def _weighted_sum(self, seen_x: FloatArray, seen_c: FloatArray, weights: FloatArray) -> FloatArray:
+        result = np.empty(len(seen_x))
+        stretched_c = seen_c * self.inverse_lengths
+        buffer: FloatArray | None = None
+        for rows in blocks(len(seen_x), len(seen_c)):
+            n = rows.stop - rows.start
+            # One buffer, used again and again: the last block is the only one that may be smaller.
+            buffer = np.empty((n, len(seen_c))) if buffer is None else buffer
+            values = buffer[:n]
+            cdist(seen_x[rows] * self.inverse_lengths, stretched_c, "sqeuclidean", out=values)
+            correlation(self.nu, values)
+            result[rows] = values @ weights
+        result *= self.scale
+        return result
 
 
 @dataclass(frozen=True)
@@ -127,6 +154,10 @@ class SumKernel:
         values = np.empty((len(x), len(c)))
         self.fill(x, c, values)
         return values
+
+    def weighted_sum(self, x: FloatArray, c: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return the kernel between the rows of ``x`` and of ``c``, summed over ``c`` with weights, shape ``(n,)``."""
+        return np.asarray(np.sum([part.weighted_sum(x, c, weights) for part in self.parts], axis=0))
 
 
 #: What a Gaussian process can have as its prior covariance.

@@ -43,8 +43,9 @@ GROWTH = 0.2
 SMALLEST_ROUND = 4
 #: Models are compared anew whenever the facts have grown by this factor.
 COMPARE_GROWTH = 1.6
-#: They are compared on at most so many heights, but for the last time.
+#: They are compared on at most so many heights, and the last time on so many.
 MOST_COMPARED = 160
+MOST_COMPARED_LAST = 192
 #: So many of them are kept when the last word is to be said.
 MOST_KEPT = 4
 #: Steps from a model to a neighbour that is better.
@@ -169,7 +170,7 @@ def _make_round(task: Task, unit: FloatArray, y: FloatArray, before: Round | Non
     compare_at = before.compare_at if before else 0.0
     kernels = dict(before.kernels) if before else {}
     if before is None or is_last or len(y) >= compare_at:
-        fewer = data if is_last else data.thinned(MOST_COMPARED)
+        fewer = data.thinned(MOST_COMPARED_LAST if is_last else MOST_COMPARED)
         of_heights = _compare(fewer, rotation, before.height_spec if before else ModelSpec(), kernels)
         of_powers = _compare_powers(fewer, before.power_specs if before else (), kernels)
         models = _better(fewer, of_heights, of_powers)[: MOST_KEPT if is_last else 1]
