@@ -32,7 +32,6 @@ from zhat.core.quadrature import LogIntegral
 from zhat.core.target import GRID_DIM
 from zhat.domain import Box
 from zhat.errors import InvalidArgument
-from zhat.estimators.base import log_noise_correction
 from zhat.estimators.piecewise import cells_per_axis
 from zhat.problems import NamedProblem
 from zhat.reproduce.experiment import Options, figure_names, figure_plan
@@ -187,8 +186,7 @@ def rule_estimate(rule: str, problem: NamedProblem, cell: Cell, energy: NoisyEne
     box = Box.from_bounds(problem.bounds)
     unit, log_weights = RULES[rule](cell.budget, problem.dim, seed)
     log_terms = log_weights - cell.inverse_temperature * energy(box.to_user(unit))
-    correction = log_noise_correction(cell.inverse_temperature, cell.noise_std**2)
-    return log_sum_exp(log_terms) + correction + box.log_volume
+    return log_sum_exp(log_terms) - 0.5 * (cell.inverse_temperature * cell.noise_std) ** 2 + box.log_volume
 
 
 def perform(run: Run) -> Outcome:

@@ -60,6 +60,11 @@ class Box:
         lower, upper = np.array(self.lower), np.array(self.upper)
         return np.asarray(np.clip(lower + unit * (upper - lower), lower, upper))
 
+    def to_unit(self, x: FloatArray) -> FloatArray:
+        """Return points in the user's units as points of the unit cube."""
+        lower, upper = np.array(self.lower), np.array(self.upper)
+        return np.asarray(np.clip((x - lower) / (upper - lower), 0.0, 1.0))
+
 
 def _check_pair(name: str, low: float, high: float) -> None:
     argument = f"bounds of {name!r}"

@@ -21,11 +21,11 @@ from zhat.evaluations import Evaluations
 from zhat.threads import one_blas_thread
 
 if TYPE_CHECKING:
-    from zhat.estimators.base import Estimator
+    from zhat.estimators.base import Estimator, NoiseKind, Task
 
 #: Marks a file as ours; the number rises with every change that an older zhat could not read.
 _FORMAT = "zhat-estimate"
-_VERSION = 1
+_VERSION = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,8 @@ class Estimate:
     inverse_temperature
         λ.
     noise_std
-        Standard deviation of the noise as it was given; None if it was learned.
+        Standard deviation of the noise as it was given; None if it was learned. Where the noise differs from point to
+        point, this is 0 and ``evaluations.noise_std`` tells.
     budget
         How many evaluations might have been spent.
     seed
@@ -53,11 +54,15 @@ class Estimate:
     domain
         The box.
     evaluations
-        Every evaluation, failed ones included.
+        Every evaluation, failed ones included, after those that were given.
     diagnostics
         Numbers and words that explain the estimate; which ones depends on the method.
     estimator
         The estimator, with its settings. A file keeps only its name: one that was loaded has that name's default ones.
+    noise_kind
+        What the noise leaves right in the mean: the "energy" or the "likelihood".
+    n_given
+        How many of the evaluations were given and not spent.
     """
 
     log_z: float
@@ -72,11 +77,22 @@ class Estimate:
     evaluations: Evaluations
     diagnostics: Mapping[str, float | str] = field(default_factory=dict)
     estimator: Estimator | None = field(default=None, repr=False)
+    noise_kind: NoiseKind = "energy"
+    n_given: int = 0
 
     @property
     def n_evaluations(self) -> int:
         """How many evaluations were spent, failed ones included."""
-        return len(self.evaluations)
+        return len(self.evaluations) - self.n_given
+
+    def task(self) -> Task:
+        """Return the task as the estimator saw it."""
+        from zhat.estimators.base import Task
+
+        return Task(
+            dim=self.domain.dim, inverse_temperature=self.inverse_temperature, budget=self.budget + self.n_given,
+            noise_std=self.noise_std, seed=self.seed, noise_kind=self.noise_kind, n_given=self.n_given,
+        )  # fmt: skip
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the interval for log Z at this level, from the normal distribution.
@@ -95,7 +111,7 @@ class Estimate:
 
         The surrogate is that of all evaluations, so the draws follow the posterior as well as log Z is known.
         """
-        from zhat.estimators import Task, named
+        from zhat.estimators import named
 
         if not isinstance(n, numbers.Integral) or isinstance(n, bool) or n < 1:
             raise InvalidArgument("n", n, "a whole number of at least 1")
@@ -103,9 +119,8 @@ class Estimate:
         posterior = getattr(estimator, "posterior", None)
         if posterior is None:
             raise InvalidArgument("method", self.method, "a method with a surrogate to draw from, such as 'auto'")
-        task = Task(self.domain.dim, self.inverse_temperature, self.budget, self.noise_std, self.seed)
         with one_blas_thread():
-            distribution = posterior(task, self.evaluations)
+            distribution = posterior(self.task(), self.evaluations)
             if distribution is None:
                 raise EnergyError("there is nothing to draw from: no finite energy was seen")
             return self.domain.to_user(distribution.draw(int(n), np.random.default_rng(seed)).points)
@@ -123,7 +138,9 @@ class Estimate:
         lines = [
             f"log Z     {self.log_z:.{decimals}f}  {error}",
             f"method    {self.method}, λ = {self.inverse_temperature:g}, {self.domain.dim}-d, seed {self.seed}",
-            f"spent     {self.n_evaluations} of {self.budget} evaluations" + (f", {failed} failed" if failed else ""),
+            f"spent     {self.n_evaluations} of {self.budget} evaluations"
+            + (f", {failed} failed" if failed else "")
+            + (f"; {self.n_given} more were given" if self.n_given else ""),
             f"status    {self.status}",
         ]
         lines += [f"failed    {count} x {reason}" for reason, count in self.evaluations.failures_by_reason()[:5]]
@@ -144,6 +161,8 @@ class Estimate:
             "method": self.method,
             "inverse_temperature": self.inverse_temperature,
             "noise_std": self.noise_std,
+            "noise_kind": self.noise_kind,
+            "n_given": self.n_given,
             "budget": self.budget,
             "seed": self.seed,
             "bounds": {
@@ -160,6 +179,7 @@ class Estimate:
                 "y": [_number_out(value) for value in self.evaluations.y.tolist()],
                 "failure": list(self.evaluations.failure),
                 "seconds": self.evaluations.seconds.tolist(),
+                "noise_std": [_number_out(value) for value in self.evaluations.noise_std.tolist()],
             },
         }
         Path(path).write_text(json.dumps(document, allow_nan=False, indent=1) + "\n", encoding="utf-8")
@@ -173,8 +193,8 @@ def load(path: str | PathLike[str]) -> Estimate:
         raise FileError(f"{path} is not a JSON file: {error}") from None
     if not isinstance(document, dict) or document.get("format") != _FORMAT:
         raise FileError(f"{path} is not an estimate that zhat saved")
-    if document.get("version") != _VERSION:
-        raise FileError(f"{path} is of version {document.get('version')}; this zhat reads version {_VERSION}")
+    if document.get("version") not in range(1, _VERSION + 1):
+        raise FileError(f"{path} is of version {document.get('version')}; this zhat reads versions 1 to {_VERSION}")
     try:
         return _from_document(document)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -190,9 +210,11 @@ def _from_document(document: dict[str, Any]) -> Estimate:
         y=np.array([_number_in(value) for value in table["y"]], dtype=float),
         failure=tuple(map(str, table["failure"])),
         seconds=np.array(table["seconds"], dtype=float),
+        # Version 1 had one noise for all, and nothing was given.
+        noise_std=np.array([_number_in(value) for value in table.get("noise_std", ["nan"] * len(table["y"]))]),
     )
-    lengths = {len(evaluations.x), len(evaluations.unit), len(evaluations.failure), len(evaluations.seconds)}
-    if lengths != {len(evaluations)}:
+    columns = (evaluations.x, evaluations.unit, evaluations.failure, evaluations.seconds, evaluations.noise_std)
+    if any(len(column) != len(evaluations) for column in columns):
         raise ValueError("the columns of the evaluations are of different length")
     return Estimate(
         log_z=_number_in(document["log_z"]),
@@ -209,6 +231,8 @@ def _from_document(document: dict[str, Any]) -> Estimate:
             key: value if isinstance(value, str) else _number_in(value["number"])
             for key, value in document["diagnostics"].items()
         },
+        noise_kind=document.get("noise_kind", "energy"),
+        n_given=document.get("n_given", 0),
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +14,15 @@ from zhat.core.arrays import FloatArray
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one evaluation came to: a value, or NaN and why it failed; and how many seconds it took."""
+    """What one evaluation came to: a value, or NaN and why it failed; how many seconds it took; and its own noise.
+
+    ``noise_std`` is NaN where the noise is not told with the value.
+    """
 
     value: float
     failure: str = ""
     seconds: float = 0.0
+    noise_std: float = math.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +41,8 @@ class Evaluations:
         For each evaluation, why it failed; "" where it did not.
     seconds
         How long each took.
+    noise_std
+        The standard deviation of the noise in each, where it was told with the value; NaN where it was not.
     """
 
     x: FloatArray
@@ -43,11 +50,12 @@ class Evaluations:
     y: FloatArray
     failure: tuple[str, ...]
     seconds: FloatArray
+    noise_std: FloatArray
 
     @classmethod
     def empty(cls, dim: int) -> Evaluations:
         """Return a table with no rows."""
-        return cls(np.empty((0, dim)), np.empty((0, dim)), np.empty(0), (), np.empty(0))
+        return cls(np.empty((0, dim)), np.empty((0, dim)), np.empty(0), (), np.empty(0), np.empty(0))
 
     def __len__(self) -> int:
         """Return the number of evaluations, failed ones included."""
@@ -70,7 +78,9 @@ class Evaluations:
 
     def head(self, n: int) -> Evaluations:
         """Return the first ``n`` rows."""
-        return Evaluations(self.x[:n], self.unit[:n], self.y[:n], self.failure[:n], self.seconds[:n])
+        return Evaluations(
+            self.x[:n], self.unit[:n], self.y[:n], self.failure[:n], self.seconds[:n], self.noise_std[:n]
+        )
 
     def extended(self, x: FloatArray, unit: FloatArray, outcomes: list[Outcome]) -> Evaluations:
         """Return the table with more rows below."""
@@ -80,7 +90,21 @@ class Evaluations:
             y=np.concatenate([self.y, [outcome.value for outcome in outcomes]]),
             failure=self.failure + tuple(outcome.failure for outcome in outcomes),
             seconds=np.concatenate([self.seconds, [outcome.seconds for outcome in outcomes]]),
+            noise_std=np.concatenate([self.noise_std, [outcome.noise_std for outcome in outcomes]]),
         )
+
+    def with_all_stds(self) -> Evaluations:
+        """Return the table in which finite values without a standard deviation have failed, if others have one."""
+        told = ~np.isnan(self.noise_std)
+        missing = np.isfinite(self.y) & ~told
+        if not np.any(told) or not np.any(missing):
+            return self
+        reasons = list(self.failure)
+        for row in np.flatnonzero(missing):
+            reasons[row] = (
+                f"energy returned {self.y[row]:g} without a standard deviation; wanted: (value, std), as before"
+            )
+        return replace(self, y=np.where(missing, np.nan, self.y), failure=tuple(reasons))
 
     def failures_by_reason(self) -> list[tuple[str, int]]:
         """Return each reason with how often it occurred, the most frequent first."""

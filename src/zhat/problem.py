@@ -6,7 +6,7 @@ import math
 import numbers
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,12 @@ from zhat.domain import Box
 from zhat.errors import InvalidArgument
 from zhat.evaluations import Outcome
 
-#: ``(d,) -> float``, or with ``vectorized=True`` ``(n, d) -> (n,)``. What it returns is checked, whatever it claims.
+#: ``(d,) -> float``, or with ``vectorized=True`` ``(n, d) -> (n,)``; or a tuple of two such: values and standard
+#: deviations of their noise. What it returns is checked, whatever it claims.
 Energy = Callable[[FloatArray], Any]
+
+#: The noise's standard deviation: one number, None to learn it, or a function that takes what the energy takes.
+NoiseStd = float | Callable[[FloatArray], Any] | None
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,8 @@ class Problem:
     inverse_temperature
         λ > 0.
     noise_std
-        Standard deviation of the noise in the energies; 0 if they are exact, None if it is to be learned.
+        Standard deviation of the noise in the energies: 0 if they are exact, None if it is to be learned, or a function
+        of the point. An energy that returns it with the value knows better.
     vectorized
         Whether the energy takes many points at once.
     """
@@ -41,7 +46,7 @@ class Problem:
     energy: Energy
     domain: Box
     inverse_temperature: float = 1.0
-    noise_std: float | None = 0.0
+    noise_std: NoiseStd = 0.0
     vectorized: bool = False
 
     def __post_init__(self) -> None:
@@ -49,13 +54,27 @@ class Problem:
         if not callable(self.energy):
             raise InvalidArgument("energy", self.energy, "a function of a point that returns a number")
         check_number("inverse_temperature", self.inverse_temperature, "a finite number above 0", above=0.0)
-        if self.noise_std is not None:
-            wanted = "a finite number of at least 0, or None to learn it"
+        if callable(self.noise_std):
+            self._check_noise_function(self.noise_std)
+        elif self.noise_std is not None:
+            wanted = "a finite number of at least 0, a function of the point, or None to learn it"
             check_number("noise_std", self.noise_std, wanted, at_least=0.0)
+
+    def _check_noise_function(self, function: Callable[[FloatArray], Any]) -> None:
+        """Try it where it costs nothing yet: at the centre."""
+        centre = self.domain.to_user(np.full((1, self.domain.dim), 0.5))
+        try:
+            returned = function(centre if self.vectorized else centre[0])
+        except Exception as error:
+            raise InvalidArgument("noise_std", function, f"a function of the point; it raised {error!r}") from error
+        failure = _wrong_std(returned, 1) if self.vectorized else _wrong_std([returned], 1)
+        if failure:
+            raise InvalidArgument("noise_std", function, f"a function of the point; at the centre {failure}")
 
     def evaluate(self, x: FloatArray) -> Outcome:
         """Evaluate the energy at one point, shape ``(d,)``. An energy that fails is a fact, not an exception."""
-        return self.evaluate_many(x[None, :])[0] if self.vectorized else _timed(self.energy, x)
+        outcome = self.evaluate_many(x[None, :])[0] if self.vectorized else _timed(self.energy, x)
+        return outcome if self.vectorized else self.with_noise([outcome], x[None, :])[0]
 
     def evaluate_many(self, x: FloatArray) -> list[Outcome]:
         """Evaluate a vectorised energy at the rows of ``x``.
@@ -63,17 +82,42 @@ class Problem:
         Where a call with many points fails as a whole, they are tried one by one, so that only those fail that must.
         """
         start = time.perf_counter()
+        stds: Any = None
         try:
             values = self.energy(x.copy())
-            failure = _wrong_shape(values, len(x))
+            if isinstance(values, tuple) and len(values) == 2 and np.ndim(values[0]) == 1:
+                values, stds = values
+            failure = _wrong_shape(values, len(x)) or ("" if stds is None else _wrong_shape(stds, len(x)))
         except Exception as error:
             failure = f"energy raised {type(error).__name__}: {error}"
         seconds = (time.perf_counter() - start) / len(x)
         if not failure:
-            return [_interpret(value, seconds) for value in values]
+            pairs = values if stds is None else zip(values, stds, strict=True)
+            return self.with_noise([_interpret(value, seconds) for value in pairs], x)
         if len(x) == 1:
             return [Outcome(math.nan, failure, seconds)]
         return [self.evaluate_many(row[None, :])[0] for row in x]
+
+    def with_noise(self, outcomes: list[Outcome], x: FloatArray) -> list[Outcome]:
+        """Return the outcomes with their noise, where it is a function's to say and was not told already."""
+        if not callable(self.noise_std):
+            return outcomes
+        try:
+            stds = self.noise_std(x.copy()) if self.vectorized else [self.noise_std(row.copy()) for row in x]
+            failure = _wrong_std(stds, len(x))
+        except Exception as error:
+            failure = f"it raised {type(error).__name__}: {error}"
+        if not failure:
+            untold = [not outcome.failure and math.isnan(outcome.noise_std) for outcome in outcomes]
+            return [
+                replace(outcome, noise_std=float(_alone(std))) if wanted else outcome
+                for outcome, std, wanted in zip(outcomes, stds, untold, strict=True)
+            ]
+        if len(x) > 1:
+            return [self.with_noise([outcome], row[None, :])[0] for outcome, row in zip(outcomes, x, strict=True)]
+        (outcome,) = outcomes
+        reason = f"energy returned {outcome.value:g}, but of noise_std {failure}"
+        return [outcome if outcome.failure else Outcome(math.nan, reason, outcome.seconds)]
 
 
 def check_number(
@@ -97,23 +141,56 @@ def _timed(energy: Energy, x: FloatArray) -> Outcome:
 
 
 def _interpret(value: Any, seconds: float) -> Outcome:
-    """Return the outcome that a returned value is: a number, or a failure that says what it is instead."""
-    if isinstance(value, np.ndarray) and value.size == 1:
-        value = value.reshape(-1)[0]
-    failure = ""
+    """Return the outcome that a returned value is: a number, perhaps with its noise, or a failure that says why not."""
+    std: Any = math.nan
+    if isinstance(value, tuple) and len(value) == 2:
+        value, std = map(_alone, value)
+        failure = _not_a_number(value) or _not_a_std(std)
+    else:
+        value = _alone(value)
+        failure = _not_a_number(value)
+    if failure:
+        return Outcome(math.nan, f"energy returned {failure}", seconds)
+    return Outcome(float(value), "", seconds, float(std))
+
+
+def _alone(value: Any) -> Any:
+    """Return the only element of an array that has one, and anything else as it is."""
+    return value.reshape(-1)[0] if isinstance(value, np.ndarray) and value.size == 1 else value
+
+
+def _not_a_number(value: Any) -> str:
+    """Return what a returned value is instead of a number that can be used; "" if it is one."""
+    wanted = "wanted: one real number"
     if isinstance(value, str | bytes):
-        failure = f"energy returned a string, {value[:40]!r}; wanted: one real number"
-    elif isinstance(value, np.ndarray | list | tuple):
-        failure = f"energy returned an array of shape {np.shape(value)}; wanted: one real number"
-    elif isinstance(value, numbers.Complex) and not isinstance(value, numbers.Real):
-        failure = f"energy returned a complex number, {value!r}; wanted: one real number"
-    elif not isinstance(value, numbers.Real):
-        failure = f"energy returned {type(value).__name__}, {str(value)[:40]!r}; wanted: one real number"
-    elif math.isnan(value):
-        failure = "energy returned NaN; wanted: one real number (+inf where the integrand vanishes)"
-    elif value == -math.inf:
-        failure = "energy returned -inf, which makes the integral infinite; wanted: one real number"
-    return Outcome(math.nan if failure else float(value), failure, seconds)
+        return f"a string, {value[:40]!r}; {wanted}"
+    if isinstance(value, np.ndarray | list | tuple):
+        return f"an array of shape {np.shape(value)}; {wanted}"
+    if isinstance(value, numbers.Complex) and not isinstance(value, numbers.Real):
+        return f"a complex number, {value!r}; {wanted}"
+    if not isinstance(value, numbers.Real):
+        return f"{type(value).__name__}, {str(value)[:40]!r}; {wanted}"
+    if math.isnan(value):
+        return f"NaN; {wanted} (+inf where the integrand vanishes)"
+    if value == -math.inf:
+        return f"-inf, which makes the integral infinite; {wanted}"
+    return ""
+
+
+def _not_a_std(std: Any) -> str:
+    """Return what a standard deviation is instead of one; "" if it is one."""
+    if isinstance(std, numbers.Real) and not isinstance(std, bool | np.bool_) and 0.0 <= float(std) < math.inf:
+        return ""
+    shown = f"an array of shape {np.shape(std)}" if np.ndim(std) else f"{std!r}"
+    return f"a standard deviation that is {shown}; wanted: a finite number of at least 0"
+
+
+def _wrong_std(stds: Any, n: int) -> str:
+    """Return what is wrong with the standard deviations of ``n`` points that a function returned; "" if nothing is."""
+    if isinstance(stds, str | bytes) or np.ndim(stds) == 0 or len(stds) != n:
+        return f"it returned an array of shape {np.shape(stds)}; wanted: shape ({n},)"
+    wrong = [failure for failure in (_not_a_std(_alone(std)) for std in stds) if failure]
+    return f"it returned {wrong[0]}" if wrong else ""
 
 
 def _wrong_shape(values: Any, n: int) -> str:

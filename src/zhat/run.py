@@ -7,16 +7,20 @@ import numbers
 import secrets
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
+from typing import get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from zhat.core.arrays import FloatArray
 from zhat.domain import Bounds, Box
 from zhat.errors import EnergyError, InvalidArgument
 from zhat.estimate import Estimate
 from zhat.estimators import Estimator, Finding, Task, named
+from zhat.estimators.base import NoiseKind
 from zhat.evaluations import Evaluations, Outcome
-from zhat.problem import Energy, Problem
+from zhat.given import given_evaluations
+from zhat.problem import Energy, NoiseStd, Problem
 from zhat.threads import one_blas_thread
 
 #: Called after every evaluation with how many are done and the budget.
@@ -34,13 +38,17 @@ def estimate(
     bounds: Bounds,
     inverse_temperature: float = 1.0,
     budget: int = 256,
-    noise_std: float | None = 0.0,
+    noise_std: NoiseStd = 0.0,
     method: str | Estimator = "auto",
     seed: int | None = None,
     vectorized: bool = False,
     workers: int = 1,
     executor: Executor | None = None,
     progress: ProgressCallback | bool | None = None,
+    *,
+    noise_kind: NoiseKind = "energy",
+    x0: ArrayLike | None = None,
+    y0: ArrayLike | tuple[ArrayLike, ArrayLike] | None = None,
 ) -> Estimate:
     """Estimate log Z = log ∫ exp(-λ f(x)) dx over a box from a limited number of queries to f.
 
@@ -48,8 +56,9 @@ def estimate(
     ----------
     energy
         f: takes a point, shape ``(d,)``, and returns a number (+inf where the integrand vanishes). With
-        ``vectorized`` it takes many, shape ``(n, d)``, and returns ``(n,)``. A query that raises or returns no number
-        is recorded as failed, and the run goes on.
+        ``vectorized`` it takes many, shape ``(n, d)``, and returns ``(n,)``. It may return a tuple ``(value, std)``
+        with the standard deviation of its noise there (vectorised: two arrays). A query that raises or returns no
+        number is recorded as failed, and the run goes on.
     bounds
         ``[(lo, hi), ...]`` or ``{"name": (lo, hi), ...}``.
     inverse_temperature
@@ -57,7 +66,8 @@ def estimate(
     budget
         How many queries may be spent; failed ones count.
     noise_std
-        Standard deviation of the noise in f: 0 for exact values, None to learn it (methods with a surrogate only).
+        Standard deviation of the noise in f: 0 for exact values, a number, a function that takes what the energy takes,
+        or None to learn it (methods with a surrogate only). An energy that returns it with the value needs none.
     method
         "auto", which chooses for itself; the paper's "mc", "pc", "pc-mc", "mvs", "mvs-lmc", and "mvs-exact"; or an
         estimator with settings of its own, such as
@@ -72,6 +82,12 @@ def estimate(
         Any ``concurrent.futures`` executor to call the energy in, instead of ``workers``.
     progress
         True for a bar on the terminal, or a function that is called with (done, budget).
+    noise_kind
+        "energy" if the noise has mean zero in f. "likelihood" if it leaves e^{-λy} right in the mean, as a particle
+        filter's likelihood is: y then has the mean f + λσ²/2, and log Z differs by λ²σ²/2 from what it would be.
+    x0, y0
+        Evaluations that were made before, in the user's units, shapes ``(n, d)`` and ``(n,)``: facts that cost none of
+        the budget. With noise that is told with each value, ``y0`` is a tuple of values and standard deviations.
 
     Returns
     -------
@@ -81,17 +97,23 @@ def estimate(
     box = Box.from_bounds(bounds)
     problem = Problem(energy, box, inverse_temperature, noise_std, vectorized)
     estimator = named(method)
+    given = given_evaluations(problem, x0, y0)
+    if noise_kind not in get_args(NoiseKind):
+        raise InvalidArgument("noise_kind", noise_kind, " or ".join(map(repr, get_args(NoiseKind))))
     task = Task(
         dim=box.dim,
         inverse_temperature=float(inverse_temperature),
-        budget=_whole("budget", budget, at_least=1),
-        noise_std=None if noise_std is None else float(noise_std),
+        budget=_whole("budget", budget, at_least=1) + len(given),
+        # A function tells the noise of every value.
+        noise_std=0.0 if callable(noise_std) else None if noise_std is None else float(noise_std),
         seed=secrets.randbits(32) if seed is None else _whole("seed", seed, at_least=0),
+        noise_kind=noise_kind,
+        n_given=len(given),
     )
     _whole("workers", workers, at_least=1)
     estimator.check(task)
     with _evaluator(problem, workers, executor) as evaluate, _progress(progress) as report:
-        facts = _loop(estimator, task, box, evaluate, report)
+        facts = _loop(estimator, task, box, given, evaluate, report)
     return conclude(estimator, task, box, facts)
 
 
@@ -106,12 +128,14 @@ def conclude(estimator: Estimator, task: Task, box: Box, facts: Evaluations) -> 
         method=estimator.name,
         inverse_temperature=task.inverse_temperature,
         noise_std=task.noise_std,
-        budget=task.budget,
+        budget=task.budget - task.n_given,
         seed=task.seed,
         domain=box,
         evaluations=facts,
         diagnostics=finding.diagnostics,
         estimator=estimator,
+        noise_kind=task.noise_kind,
+        n_given=task.n_given,
     )
 
 
@@ -119,10 +143,12 @@ def conclude(estimator: Estimator, task: Task, box: Box, facts: Evaluations) -> 
 _Evaluate = Callable[[FloatArray], Iterator[Outcome]]
 
 
-def _loop(estimator: Estimator, task: Task, box: Box, evaluate: _Evaluate, report: ProgressCallback) -> Evaluations:
-    facts = Evaluations.empty(box.dim)
+def _loop(
+    estimator: Estimator, task: Task, box: Box, given: Evaluations, evaluate: _Evaluate, report: ProgressCallback
+) -> Evaluations:
+    facts = given
     nothing_pending = np.empty((0, box.dim))
-    while len(facts) < task.budget and not _too_many_failures(facts):
+    while len(facts) < task.budget and not _too_many_failures(facts, task.n_given):
         with one_blas_thread():
             unit = estimator.ask(task, facts, nothing_pending, task.budget - len(facts))
         if len(unit) == 0:
@@ -131,18 +157,20 @@ def _loop(estimator: Estimator, task: Task, box: Box, evaluate: _Evaluate, repor
         told: list[Outcome] = []
         for outcome in evaluate(x):
             told.append(outcome)
-            report(len(facts) + len(told), task.budget)
-            if outcome.failure and _too_many_failures(facts.extended(x[: len(told)], unit[: len(told)], told)):
+            report(len(facts) + len(told) - task.n_given, task.budget - task.n_given)
+            if outcome.failure and _too_many_failures(
+                facts.extended(x[: len(told)], unit[: len(told)], told), task.n_given
+            ):
                 break
-        facts = facts.extended(x[: len(told)], unit[: len(told)], told)
+        facts = facts.extended(x[: len(told)], unit[: len(told)], told).with_all_stds()
     if not np.any(facts.ok):
         (reason, count), *_ = facts.failures_by_reason()
         raise EnergyError(f"none of {len(facts)} evaluations of the energy succeeded; {count} x {reason}")
     return facts
 
 
-def _too_many_failures(facts: Evaluations) -> bool:
-    n, failed = len(facts), facts.n_failed
+def _too_many_failures(facts: Evaluations, n_given: int) -> bool:
+    n, failed = len(facts) - n_given, facts.n_failed
     hopeless = failed == n >= HOPELESS
     return hopeless or (n >= ENOUGH_TO_JUDGE and failed > LARGEST_FAILED_SHARE * n)
 
@@ -150,7 +178,7 @@ def _too_many_failures(facts: Evaluations) -> bool:
 def _status(finding: Finding, task: Task, facts: Evaluations) -> str:
     parts = list(finding.notes)
     failed = facts.n_failed
-    if _too_many_failures(facts):
+    if _too_many_failures(facts, task.n_given):
         parts.insert(0, f"stopped: {failed} of {len(facts)} evaluations failed")
     elif failed:
         parts.append(f"{failed} of {len(facts)} evaluations failed")

@@ -51,7 +51,9 @@ def test_inverse_temperature(inverse_temperature):
 
 @pytest.mark.parametrize("noise_std", [-0.1, math.nan, math.inf, "some"])
 def test_noise_std(noise_std):
-    with pytest.raises(zhat.InvalidArgument, match=r"noise_std is .*; wanted: a finite number of at least 0, or None"):
+    with pytest.raises(
+        zhat.InvalidArgument, match=r"noise_std is .*; wanted: a finite number of at least 0, a function"
+    ):
         zhat.estimate(energy, UNIT, noise_std=noise_std)
 
 

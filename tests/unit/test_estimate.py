@@ -72,7 +72,10 @@ def test_infinities_and_failures_survive_the_file(tmp_path):
     [
         (lambda text: text[: len(text) // 2], "is not a JSON file"),
         (lambda text: "[1, 2]", "is not an estimate that zhat saved"),
-        (lambda text: text.replace('"version": 1', '"version": 99'), "is of version 99; this zhat reads version 1"),
+        (
+            lambda text: text.replace('"version": 2', '"version": 99'),
+            "is of version 99; this zhat reads versions 1 to 2",
+        ),
         (lambda text: text.replace('"log_z"', '"log_zz"'), "is damaged: KeyError: 'log_z'"),
         (lambda text: text.replace('"seconds": [', '"seconds": [1.0,'), "is damaged: .* different length"),
     ],

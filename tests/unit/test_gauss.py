@@ -9,6 +9,7 @@ import pytest
 import zhat
 from zhat.estimators import Task, named
 from zhat.estimators.gauss import gauss_rule, has_rule, nearest_nodes, rule_value
+from zhat.estimators.knowledge import Seen
 from zhat.evaluations import Evaluations, Outcome
 
 BUDGET = 64
@@ -108,10 +109,12 @@ def test_a_rule_that_is_not_complete_has_no_value():
     y = smooth(nodes)
     order = np.random.default_rng(0).permutation(8)
     expected = math.log(weights @ np.exp(-2.0 * y))
-    assert rule_value(task, nodes[order], y[order]) == pytest.approx(expected, rel=1e-14)
-    assert rule_value(task, nodes[:-1], y[:-1]) is None
-    assert rule_value(task, nodes, np.where(np.arange(8) == 3, np.inf, y)) is None
-    assert rule_value(task, np.vstack([nodes[:-1], [[0.123]]]), y) is None
+    untold = np.full(8, np.nan)
+    assert rule_value(task, Seen(nodes[order], y[order], untold)) == pytest.approx(expected, rel=1e-14)
+    assert rule_value(task, Seen(nodes[:-1], y[:-1], untold[:-1])) is None
+    assert rule_value(task, Seen(nodes, np.where(np.arange(8) == 3, np.inf, y), untold)) is None
+    assert rule_value(task, Seen(np.vstack([nodes[:-1], [[0.123]]]), y, untold)) is None
+    assert rule_value(task, Seen(nodes, y, np.full(8, 0.1))) is None
 
 
 def test_points_that_are_asked_for_while_others_are_pending_are_nodes_and_new():

@@ -30,7 +30,7 @@ def wide(x):
 def believed(function, x):
     """Return the surrogate of a function that was seen at some points, and what is known of it."""
     y = function(x)
-    known = Knowledge(x, y, 0.0, np.arange(len(y), dtype=float), len(y))
+    known = Knowledge(x, y, np.zeros(len(y)), np.arange(len(y), dtype=float), len(y))
     model = fit_model(ModelSpec(nu=2.5), known.heights(), Coordinates.plain(2))
     return Surrogate(model, None), known
 
@@ -62,7 +62,7 @@ def drawn_with_a_hole(seed, scale):
     values = root @ np.random.default_rng(seed).standard_normal(len(root))
     in_hole = np.all(SEEN_AND_GRID > 2 / 3, axis=1)
     x, y = (array[:48][~in_hole[:48]] for array in (SEEN_AND_GRID, values))
-    known = Knowledge(x, y, 0.0, np.arange(len(y), dtype=float), len(y))
+    known = Knowledge(x, y, np.zeros(len(y)), np.arange(len(y), dtype=float), len(y))
     process = GaussianProcess.condition(kernel, x, known.heights().height, 0.0, "constant")
     surrogate = Surrogate(Model(ModelSpec(nu=2.5), Coordinates.plain(2), process, 0.0, None), None)
     believed_there = surrogate.height(SEEN_AND_GRID[48:])
@@ -104,7 +104,7 @@ def test_nothing_hides_under_an_integrand_that_fills_the_cube():
 def test_a_power_of_the_integrand_says_nothing_of_what_is_hidden():
     data = heights_of(wide, 40, 2)
     model = fit_model(ModelSpec(warp=-1.0), data, Coordinates.plain(2))
-    known = Knowledge(data.x, data.height, 0.0, np.arange(40.0), 40)
+    known = Knowledge(data.x, data.height, np.zeros(40), np.arange(40.0), 40)
     assert hidden_mass(Surrogate(model, None), (), known, 0.0, np.random.default_rng(0)) == 0.0
 
 

@@ -13,7 +13,7 @@ N = 400
 def known_of(y, noise=0.0, position=None):
     y = np.asarray(y, dtype=float)
     position = np.arange(len(y), dtype=float) if position is None else np.asarray(position, dtype=float)
-    return Knowledge(np.zeros((len(y), 2)), y, noise, position, int(position[-1]) + 1)
+    return Knowledge(np.zeros((len(y), 2)), y, np.full(len(y), noise), position, int(position[-1]) + 1)
 
 
 def prediction_of(mean, sd, start=0, lowest=0.0, limit=math.inf, drawn=False):

@@ -222,7 +222,7 @@ class Model:
         """Return the variance of the height at the rows of ``x``, to first order."""
         return self.process.variance(self.coordinates(x)) * self.height_and_slope(x)[1] ** 2
 
-    def bare_variance(self, x: FloatArray, noise: float) -> FloatArray:
+    def bare_variance(self, x: FloatArray, noise: FloatArray) -> FloatArray:
         """Return the same if every height is believed to within this noise variance."""
         old = self.process
         # Of a warped height, the noise is what it would be at the lowest.

@@ -17,10 +17,10 @@ from zhat.core.arrays import FloatArray, Surface, sobol
 from zhat.core.belief import belief, hyperparameter_spread
 from zhat.core.models import Model
 from zhat.core.target import QUICK, THOROUGH, Target
-from zhat.estimators.base import Finding, Task, share_left, without_values
+from zhat.estimators.base import Finding, Task, learned_shift_error, share_left, without_values
 from zhat.estimators.gauss import nodes_left, rule_value
 from zhat.estimators.hidden import hidden_mass
-from zhat.estimators.knowledge import Knowledge, Residual, knowledge, residual, surprise
+from zhat.estimators.knowledge import Knowledge, Residual, Seen, knowledge, residual, surprise
 from zhat.estimators.planning import N_DRAWS, distribution, next_points
 from zhat.estimators.rounds import Round, first_points, first_size, latest_round, round_at
 from zhat.evaluations import Evaluations
@@ -60,7 +60,7 @@ class Adaptive:
             return first_points(task)[start : min(stop, n_first)]
         if stop == start:
             return np.empty((0, task.dim))
-        current = latest_round(task, facts.unit, facts.y)
+        current = latest_round(task, Seen.of(facts))
         if current is None:
             # Nothing finite yet: look on all over the cube.
             return sobol(task.budget, task.dim, task.generator(0))[start:stop]
@@ -88,7 +88,7 @@ class Adaptive:
         last = last_round(task, facts)
         if last is None:
             return (lambda x: np.full(len(x), np.inf)), len(facts)
-        lowest = knowledge(task, facts.unit, facts.y, last.noise).lowest
+        lowest = knowledge(task, Seen.of(facts), last.noise).lowest
         n_design = min((prediction.start for prediction in last.predictions if prediction.drawn), default=len(facts))
         height = last.surrogate.height
         return (lambda x: (height(x) + lowest) / task.inverse_temperature), n_design
@@ -96,7 +96,7 @@ class Adaptive:
 
 def last_round(task: Task, facts: Evaluations) -> Round | None:
     """Return the round that knows all facts."""
-    return round_at(task, facts.unit.tobytes(), facts.y.tobytes(), True)
+    return round_at(task, Seen.of(facts), True)
 
 
 def nothing_finite(facts: Evaluations) -> Finding:
@@ -111,14 +111,16 @@ def _fresh_plan(task: Task, facts: Evaluations, pending: FloatArray, current: Ro
     generator = task.generator(_FRESH_PLAN + len(facts) + len(pending))
     density = distribution(current.surrogate, task.dim, generator, QUICK)
     draws = density.rough_draws(N_DRAWS, generator)
-    known = knowledge(task, facts.unit[: current.n], facts.y[: current.n], current.noise)
+    known = knowledge(task, Seen.of(facts.head(current.n)), current.noise)
     unknown = np.vstack([facts.unit[current.n :], pending])
-    nodes = nodes_left(task, current.surrogate, np.vstack([facts.unit, pending]), density.region(N_REGION))
+    nodes = None
+    if not known.is_noisy:
+        nodes = nodes_left(task, current.surrogate, np.vstack([facts.unit, pending]), density.region(N_REGION))
     return next_points(current.surrogate, current.predictions, known, density, draws, n, generator, unknown, nodes)
 
 
 def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
-    known = knowledge(task, facts.unit, facts.y, last.noise)
+    known = knowledge(task, Seen.of(facts), last.noise)
     density = distribution(last.surrogate, task.dim, task.generator(_INTEGRAL), THOROUGH)
     wrong, drawn = surprise(last.predictions, known), residual(last.predictions, known)
     region = density.region(N_REGION)
@@ -144,6 +146,7 @@ def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
         ),
         "wall_error": 0.0 if walls is None else math.sqrt(walls.relative_variance(region.points, region.weights)),
         "quadrature_error": density.log_integral.error,
+        "noise_error": learned_shift_error(task, facts, last.noise / task.inverse_temperature**2),
     }
     diagnostics: dict[str, float | str] = {
         **parts,
@@ -154,10 +157,10 @@ def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
         **_description(model),
         "quadrature_method": density.log_integral.method,
         "n_models": float(len(opinions)),
-        "noise_std": math.sqrt(last.noise) / task.inverse_temperature,
+        "noise_std": math.sqrt(known.new_noise()) / task.inverse_temperature,
     }
     error = math.hypot(*parts.values())
-    value = rule_value(task, facts.unit, facts.y)
+    value = rule_value(task, Seen.of(facts))
     if value is None:
         value = density.log_integral.value + shift - known.lowest
     return Finding(value, error, _notes(task, known, parts, wrong, drawn), diagnostics)
@@ -194,7 +197,7 @@ def _notes(task: Task, known: Knowledge, parts: dict[str, float], wrong: float, 
         notes.append("modes may be hidden where nobody looked: the interval allows for them")
     if wrong > WRONG_WORTH_A_WORD:
         notes.append(f"the surrogate has been wrong by {wrong:.1f} of its sds: the interval is wider for that")
-    if drawn.effective_share < EVEN_ENOUGH and task.noise_std == 0.0:
+    if drawn.effective_share < EVEN_ENOUGH and not known.is_noisy:
         notes.append(
             f"draws from the surrogate missed it by far: their weights are worth {drawn.effective_share:.0%} of them"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -15,6 +15,10 @@ from zhat.evaluations import Evaluations
 
 #: Averages that rest on fewer terms than this, and on fewer than half of them, have no error that can be believed.
 FEW_EFFECTIVE = 8.0
+
+
+#: What has its mean right: the energy, or the likelihood e^{-λy}.
+NoiseKind = Literal["energy", "likelihood"]
 
 
 @dataclass(frozen=True)
@@ -30,9 +34,14 @@ class Task:
     budget
         How many evaluations may be spent.
     noise_std
-        Standard deviation of the noise; None if it is to be learned.
+        Standard deviation of the noise, where an evaluation has none of its own; None if it is to be learned.
     seed
         All randomness is a function of this and of what it is for.
+    noise_kind
+        "energy" if the noise has mean zero in f; "likelihood" if e^{-λy} has the mean e^{-λf}, so that y has the mean
+        f + λσ²/2.
+    n_given
+        How many of the evaluations were there to begin with; they are part of the budget here.
     """
 
     dim: int
@@ -40,6 +49,8 @@ class Task:
     budget: int
     noise_std: float | None = 0.0
     seed: int = 0
+    noise_kind: NoiseKind = "energy"
+    n_given: int = 0
 
     def generator(self, purpose: int) -> np.random.Generator:
         """Return the generator for one of the estimator's purposes, numbered by it."""
@@ -103,9 +114,47 @@ def require_known_noise(task: Task, name: str) -> None:
         )
 
 
-def log_noise_correction(inverse_temperature: float, noise_variance: float) -> float:
-    """Return log e^{−λ²σ²/2}: what an average of e^{−λy} over noisy y is too large by, to be added to its logarithm."""
-    return -0.5 * inverse_temperature**2 * noise_variance
+def require_own_points(task: Task, name: str) -> None:
+    """Raise if evaluations were given to a method that averages over points of its own choice."""
+    if task.n_given:
+        wanted = f"a method with a surrogate, such as 'auto': {name!r} averages over its own points"
+        raise InvalidArgument("x0", f"{task.n_given} points", wanted)
+
+
+def noise_variances(task: Task, noise_std: FloatArray) -> FloatArray | None:
+    """Return the noise variance of each evaluation, its own if it has one; None if it is to be learned."""
+    told = ~np.isnan(noise_std)
+    if task.noise_std is None and not np.any(told):
+        return None
+    return np.where(told, noise_std, task.noise_std or 0.0) ** 2
+
+
+def known_variances(task: Task, facts: Evaluations) -> FloatArray:
+    """Return the noise variance of each evaluation, for methods that do not learn it."""
+    variances = noise_variances(task, facts.noise_std)
+    return np.zeros(len(facts)) if variances is None else variances
+
+
+def energies_without_shift(task: Task, y: FloatArray, variance: float | FloatArray) -> FloatArray:
+    """Return values whose mean is the energy: those whose likelihood has the right mean lie λσ²/2 too high."""
+    return y - 0.5 * task.inverse_temperature * variance if task.noise_kind == "likelihood" else y
+
+
+def learned_shift_error(task: Task, facts: Evaluations, variance: float) -> float:
+    """Return the standard error of λ²σ²/2 where a learned noise variance moves log Z by that; 0 where none does.
+
+    As of a variance from about half as many independent values as there are: the surrogate takes up the rest.
+    """
+    if task.noise_kind == "energy" or noise_variances(task, facts.noise_std) is not None:
+        return 0.0
+    n = max(float(np.sum(np.isfinite(facts.y))), 4.0)
+    return 0.5 * task.inverse_temperature**2 * variance * math.sqrt(4.0 / n)
+
+
+def log_noise_correction(task: Task, variance: float | FloatArray) -> FloatArray:
+    """Return log e^{−λ²σ²/2}, which takes the mean of e^{−λy} to e^{−λf}; 0 where it is right already."""
+    factor = 0.0 if task.noise_kind == "likelihood" else -0.5 * task.inverse_temperature**2
+    return np.asarray(factor * variance)
 
 
 def average(log_terms: FloatArray, offset: float, extra_error: float = 0.0) -> Finding:

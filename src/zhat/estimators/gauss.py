@@ -21,6 +21,7 @@ from zhat.core.logspace import log_sum_exp
 from zhat.core.models import Surrogate
 from zhat.core.target import Region
 from zhat.estimators.base import Task
+from zhat.estimators.knowledge import Seen
 
 #: The sd of log Z below which nothing is left to be wished for.
 GOOD_ENOUGH = 5e-6
@@ -86,10 +87,10 @@ def _sd_left(surrogate: Surrogate, points: FloatArray, region: Region) -> float:
     return math.sqrt(first_order_variance(later, region))
 
 
-def rule_value(task: Task, unit: FloatArray, y: FloatArray) -> float | None:
-    """Return the rule's log ∫ e^{-λf}; None if it is not complete."""
-    taken = _taken(task, unit)
-    if taken is None or not np.all(taken) or not np.all(np.isfinite(y)):
+def rule_value(task: Task, seen: Seen) -> float | None:
+    """Return the rule's log ∫ e^{-λf}; None if it is not complete, or its values are noisy."""
+    taken = _taken(task, seen.unit)
+    if taken is None or not np.all(taken) or not np.all(np.isfinite(seen.y)) or np.any(seen.noise_std > 0.0):
         return None
-    order = np.argsort(unit[:, 0])
-    return log_sum_exp(np.log(gauss_rule(task.budget)[1]) - task.inverse_temperature * y[order])
+    order = np.argsort(seen.unit[:, 0])
+    return log_sum_exp(np.log(gauss_rule(task.budget)[1]) - task.inverse_temperature * seen.y[order])

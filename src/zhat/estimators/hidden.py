@@ -38,7 +38,7 @@ def hidden_mass(
     points = sobol(N_HIDDEN, known.x.shape[1], generator)
     height = surrogate.height(points)
     # Far heights are believed only roughly when the surrogate is fitted. That they were seen is certain all the same.
-    sd = far_surprise(predictions, known) * np.sqrt(model.bare_variance(points, known.noise)) + 1e-9
+    sd = far_surprise(predictions, known) * np.sqrt(model.bare_variance(points, known.heights().noise)) + 1e-9
     far = height > HIDDEN_HEIGHT
     below = np.where(far, ndtr(-height / sd), 0.0)
     likely = float(np.mean(np.where(far, ndtr((HIDDEN_HEIGHT - height) / sd), 0.0)))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from zhat.core.arrays import FloatArray
 from zhat.core.logspace import effective_sample_size, log_mean_exp
 from zhat.core.models import Heights, compressed
-from zhat.estimators.base import Task
+from zhat.estimators.base import Task, energies_without_shift, noise_variances
+from zhat.evaluations import Evaluations
 
 #: A single prediction counts as wrong by at most the root of this, in sds; and to begin with, so many were right.
 LARGEST_SCORE = 100.0
@@ -18,6 +20,46 @@ PRIOR_WEIGHT = 2.0
 #: The median of the square of a standard normal variable, and how many it takes for one to mean anything.
 MEDIAN_SQUARE = 0.455
 FEWEST_FAR = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What of the facts decides about a round: equal if that is, to the last bit, so that rounds can be remembered.
+
+    Attributes
+    ----------
+    unit, y, noise_std
+        As in `Evaluations`.
+    """
+
+    unit: FloatArray
+    y: FloatArray
+    noise_std: FloatArray
+
+    @classmethod
+    def of(cls, facts: Evaluations) -> Seen:
+        """Return that of a table of facts."""
+        return cls(facts.unit, facts.y, facts.noise_std)
+
+    def head(self, n: int) -> Seen:
+        """Return the first ``n`` of them."""
+        return Seen(self.unit[:n], self.y[:n], self.noise_std[:n])
+
+    def __len__(self) -> int:
+        """Return how many evaluations there are."""
+        return len(self.y)
+
+    @cached_property
+    def _key(self) -> tuple[bytes, bytes, bytes]:
+        return self.unit.tobytes(), self.y.tobytes(), self.noise_std.tobytes()
+
+    def __hash__(self) -> int:
+        """Return a hash of the contents."""
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether the contents are the same."""
+        return isinstance(other, Seen) and self._key == other._key
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,9 +71,9 @@ class Knowledge:
     x
         Where, on the unit cube.
     y
-        λ times the energies, +inf included.
+        λ times the energies, +inf included; without the shift that noise of the likelihood brings.
     noise
-        Their noise variance.
+        The noise variance of each.
     position
         Each one's place among all evaluations.
     n_asked
@@ -40,7 +82,7 @@ class Knowledge:
 
     x: FloatArray
     y: FloatArray
-    noise: float
+    noise: FloatArray
     position: FloatArray
     n_asked: int
 
@@ -48,6 +90,16 @@ class Knowledge:
     def lowest(self) -> float:
         """The lowest of all."""
         return float(np.min(self.y))
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether any of them is."""
+        return bool(np.any(self.noise > 0.0))
+
+    def new_noise(self) -> float:
+        """Return the noise variance to expect of a value that matters: that of a typical one among the lower half."""
+        lower = np.argsort(self.y, kind="stable")[: max(1, len(self.y) // 2)]
+        return float(np.median(self.noise[lower]))
 
     def n_low(self) -> int:
         """Return how many are low enough to matter."""
@@ -58,13 +110,17 @@ class Knowledge:
         """Return the finite ones, from the lowest up."""
         finite = np.isfinite(self.y)
         height = self.y[finite] - self.lowest
-        return Heights(self.x[finite], height, np.full(len(height), self.noise))
+        return Heights(self.x[finite], height, self.noise[finite])
 
 
-def knowledge(task: Task, unit: FloatArray, y: FloatArray, noise: float) -> Knowledge:
-    """Return the facts that have a value."""
-    ok = ~np.isnan(y)
-    return Knowledge(unit[ok], task.inverse_temperature * y[ok], noise, np.flatnonzero(ok).astype(float), len(y))
+def knowledge(task: Task, seen: Seen, learned: float) -> Knowledge:
+    """Return the facts that have a value. ``learned`` is the noise variance of λ times those that are told none."""
+    ok = ~np.isnan(seen.y)
+    scale = task.inverse_temperature
+    variances = noise_variances(task, seen.noise_std[ok])
+    noise = np.full(int(np.sum(ok)), learned) if variances is None else scale**2 * variances
+    y = energies_without_shift(task, seen.y[ok], noise / scale**2)
+    return Knowledge(seen.unit[ok], scale * y, noise, np.flatnonzero(ok).astype(float), len(seen))
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +199,7 @@ def residual(predictions: tuple[Prediction, ...], known: Knowledge) -> Residual:
         _, of_asked, of_known = np.intersect1d(asked, known.position[finite], return_indices=True)
         height = known.y[finite][of_known] - prediction.lowest
         # e^{-y} of a noisy y is too large by e^{σ²/2} in the mean.
-        log_weights.append(prediction.mean[of_asked] - height - 0.5 * known.noise)
+        log_weights.append(prediction.mean[of_asked] - height - 0.5 * known.noise[finite][of_known])
     weights = np.concatenate(log_weights)
     if len(weights) == 0:
         return Residual()

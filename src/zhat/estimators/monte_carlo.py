@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from zhat.core.arrays import FloatArray
 from zhat.estimators.base import (
     Finding,
     Task,
     average,
+    known_variances,
     log_noise_correction,
     require_known_noise,
+    require_own_points,
     share_left,
     without_values,
 )
@@ -24,8 +28,9 @@ class MonteCarlo:
     name: str = "mc"
 
     def check(self, task: Task) -> None:
-        """Refuse noise that is to be learned."""
+        """Refuse noise that is to be learned, and evaluations at points of other origin."""
         require_known_noise(task, self.name)
+        require_own_points(task, self.name)
 
     def ask(self, task: Task, facts: Evaluations, pending: FloatArray, n: int) -> FloatArray:
         """Return the next uniform points: the k-th depends on the seed and k alone."""
@@ -34,8 +39,8 @@ class MonteCarlo:
 
     def estimate(self, task: Task, facts: Evaluations) -> Finding:
         """Return the log of the mean, with the noise's bias taken out."""
-        y = facts.y[facts.ok]
-        if len(y) == 0:
+        ok = facts.ok
+        if not np.any(ok):
             return without_values()
-        correction = log_noise_correction(task.inverse_temperature, (task.noise_std or 0.0) ** 2)
-        return average(-task.inverse_temperature * y, correction)
+        correction = log_noise_correction(task, known_variances(task, facts)[ok])
+        return average(correction - task.inverse_temperature * facts.y[ok], 0.0)

@@ -20,8 +20,10 @@ from zhat.estimators.base import (
     Task,
     average,
     finite_energies,
+    known_variances,
     log_noise_correction,
     require_known_noise,
+    require_own_points,
     share_left,
     without_values,
 )
@@ -47,6 +49,7 @@ def grid(k: int, dim: int, at: At) -> FloatArray:
 
 def _check_grid(task: Task, name: str, n: int) -> None:
     require_known_noise(task, name)
+    require_own_points(task, name)
     if cells_per_axis(n, task.dim) < 2 and task.dim > SINGLE_CELL_DIM:
         factor = task.budget // n
         raise InvalidArgument(
@@ -82,15 +85,16 @@ class PiecewiseConstant:
 
     def estimate(self, task: Task, facts: Evaluations) -> Finding:
         """Return the log of the mean over the cells that have a value, with the noise's bias taken out."""
-        y = facts.y[facts.ok]
-        if len(y) == 0:
+        ok = facts.ok
+        if not np.any(ok):
             return without_values()
+        y = facts.y[ok]
         k = cells_per_axis(task.budget, task.dim)
         notes = ["no error estimate: the method is deterministic"]
         if len(y) < k**task.dim:
             notes.append(f"unreliable: {len(y)} of {k**task.dim} cells have a value")
-        correction = log_noise_correction(task.inverse_temperature, (task.noise_std or 0.0) ** 2)
-        log_z = correction + log_mean_exp(-task.inverse_temperature * y)
+        correction = log_noise_correction(task, known_variances(task, facts)[ok])
+        log_z = log_mean_exp(correction - task.inverse_temperature * y)
         return Finding(log_z, math.nan, tuple(notes), {"cells_per_axis": float(k)})
 
 
@@ -140,8 +144,8 @@ class PiecewiseConstantMonteCarlo:
         if not np.any(ok):
             return Finding(log_first, math.nan, ("no error estimate: there is no second batch",))
         approximation = finite_energies(first)[self._cell_of(task, facts.unit[n_cells:][ok])]
-        correction = log_noise_correction(task.inverse_temperature, (task.noise_std or 0.0) ** 2)
-        return average(task.inverse_temperature * (approximation - second[ok]), log_first + correction)
+        correction = log_noise_correction(task, known_variances(task, facts)[n_cells:][ok])
+        return average(correction + task.inverse_temperature * (approximation - second[ok]), log_first)
 
     def _cells(self, task: Task) -> int:
         return cells_per_axis(first_batch_size(task.budget, self.split), task.dim)

@@ -74,7 +74,7 @@ def next_points(
     start = known.n_asked + len(pending)
     every = EXPLORE_RARELY if searching else explore_every(surrogate, predictions, known, density, generator)
     region = density.region(N_REGION)
-    return choose_batch(surrogate, candidates, region, n, known.noise, pending, start, every, searching)
+    return choose_batch(surrogate, candidates, region, n, known.new_noise(), pending, start, every, searching)
 
 
 def explore_every(

@@ -33,9 +33,9 @@ from zhat.core.models import (
 from zhat.core.target import QUICK
 from zhat.core.trend import Trend, n_terms
 from zhat.core.walls import Walls
-from zhat.estimators.base import Task
+from zhat.estimators.base import Task, noise_variances
 from zhat.estimators.gauss import has_rule, nearest_nodes, nodes_left
-from zhat.estimators.knowledge import Knowledge, Prediction, knowledge, surprise
+from zhat.estimators.knowledge import Knowledge, Prediction, Seen, knowledge, surprise
 from zhat.estimators.planning import N_DRAWS, N_REGION, distribution, next_points
 
 #: A round evaluates this share of what is known already and matters, and at least so many points.
@@ -103,7 +103,7 @@ class Round:
     n_drawn
         How many draws will end the budget; 0 while undecided.
     noise
-        The noise variance of λ times an energy.
+        The noise variance of λ times an energy, where it is learned.
     predictions
         What this and all rounds before predicted.
     plan
@@ -125,9 +125,12 @@ class Round:
 
 
 def first_size(task: Task) -> int:
-    """Return how many points come before the first surrogate: enough for a quadratic, if the budget allows."""
+    """Return how many points come before the first surrogate: enough for a quadratic, if the budget allows.
+
+    Those that were given are among them, all of them: nobody predicted anything of these.
+    """
     wanted = max(16, n_terms("quadratic", task.dim) + task.dim + 2)
-    return min(task.budget, max(2, min(wanted, task.budget // 4)))
+    return min(task.budget, max(2, task.n_given, min(wanted, task.budget // 4)))
 
 
 def first_points(task: Task) -> FloatArray:
@@ -137,39 +140,37 @@ def first_points(task: Task) -> FloatArray:
 
 
 @lru_cache(maxsize=64)
-def round_at(task: Task, unit_bytes: bytes, y_bytes: bytes, is_last: bool) -> Round | None:
+def round_at(task: Task, seen: Seen, is_last: bool) -> Round | None:
     """Return the round that knows exactly these evaluations; None if it has nothing finite to go by.
 
     ``is_last`` for the one that the estimate comes from: it compares all models and plans nothing.
     """
-    unit = np.frombuffer(unit_bytes).reshape(-1, task.dim)
-    y = np.frombuffer(y_bytes)
-    before = latest_round(task, unit, y, below=len(y))
-    return _make_round(task, unit, y, before, is_last)
+    return _make_round(task, seen, latest_round(task, seen, below=len(seen)), is_last)
 
 
-def latest_round(task: Task, unit: FloatArray, y: FloatArray, below: int | None = None) -> Round | None:
-    """Return the last round that begins with at most ``len(y)`` evaluations, or with fewer than ``below``."""
-    limit = len(y) if below is None else below - 1
+def latest_round(task: Task, seen: Seen, below: int | None = None) -> Round | None:
+    """Return the last round that begins with at most as many evaluations as there are, or with fewer than ``below``."""
+    limit = len(seen) if below is None else below - 1
     found: Round | None = None
     n = first_size(task)
     while n <= limit:
-        found = round_at(task, unit[:n].tobytes(), y[:n].tobytes(), False)
+        found = round_at(task, seen.head(n), False)
         if found is None or len(found.plan) == 0:
             break
         n = found.n + len(found.plan)
     return found
 
 
-def _make_round(task: Task, unit: FloatArray, y: FloatArray, before: Round | None, is_last: bool) -> Round | None:
-    if not np.any(np.isfinite(y)):
+def _make_round(task: Task, seen: Seen, before: Round | None, is_last: bool) -> Round | None:
+    if not np.any(np.isfinite(seen.y)):
         return None
-    noise, rotation = _noise(task, unit, y, before), before.rotation if before else None
-    known = knowledge(task, unit, y, noise)
+    n = len(seen)
+    noise, rotation = _learned_noise(task, seen, before), before.rotation if before else None
+    known = knowledge(task, seen, noise)
     data = known.heights()
     compare_at = before.compare_at if before else 0.0
     kernels = dict(before.kernels) if before else {}
-    if before is None or is_last or len(y) >= compare_at:
+    if before is None or is_last or n >= compare_at:
         fewer = data.thinned(MOST_COMPARED_LAST if is_last else MOST_COMPARED)
         of_heights = _compare(fewer, rotation, before.height_spec if before else ModelSpec(), kernels)
         of_powers = _compare_powers(fewer, before.power_specs if before else (), kernels)
@@ -177,7 +178,7 @@ def _make_round(task: Task, unit: FloatArray, y: FloatArray, before: Round | Non
         if fewer is not data:
             models = _best_first(_fit(model.spec, data, rotation, kernels) for model in models)
         height_spec, power_specs = of_heights[0].spec, tuple(model.spec for model in of_powers[:BEST_POWERS])
-        compare_at = COMPARE_GROWTH * len(y)
+        compare_at = COMPARE_GROWTH * n
     else:
         height_spec, power_specs = before.height_spec, before.power_specs
         models = (_fit(before.models[0].spec, data, rotation, kernels),)
@@ -186,21 +187,21 @@ def _make_round(task: Task, unit: FloatArray, y: FloatArray, before: Round | Non
         models = (replace(models[0], search=None),)
     surrogate = Surrogate(models[0], Walls.around(known.x, np.isfinite(known.y)))
     made = Round(
-        n=len(y), surrogate=surrogate, models=models, height_spec=height_spec, power_specs=power_specs,
+        n=n, surrogate=surrogate, models=models, height_spec=height_spec, power_specs=power_specs,
         kernels=kernels, rotation=rotation, compare_at=compare_at,
         n_drawn=before.n_drawn if before else 0, noise=noise,
         predictions=before.predictions if before else (), plan=np.empty((0, task.dim)),
     )  # fmt: skip
-    return made if is_last or len(y) >= task.budget else _plan(task, made, known, unit)
+    return made if is_last or n >= task.budget else _plan(task, made, known, seen.unit)
 
 
-def _noise(task: Task, unit: FloatArray, y: FloatArray, before: Round | None) -> float:
-    """Return the noise variance of λ times an energy, learned if need be."""
-    if task.noise_std is not None:
-        return (task.inverse_temperature * task.noise_std) ** 2
-    if before is not None and len(y) < before.compare_at:
+def _learned_noise(task: Task, seen: Seen, before: Round | None) -> float:
+    """Return the noise variance of λ times an energy as the data tell it; 0 where it is known."""
+    if noise_variances(task, seen.noise_std) is not None:
+        return 0.0
+    if before is not None and len(seen) < before.compare_at:
         return before.noise
-    data = knowledge(task, unit, y, 0.0).heights()
+    data = knowledge(task, seen, 0.0).heights()
     # Those that matter; by what the surrogate made of them, as the lowest values seen owe it to their noise.
     height = data.height if before is None else before.surrogate.model.height(data.x)
     near = np.argsort(height, kind="stable")[: max(16, len(height) // 2)]
@@ -316,7 +317,7 @@ def _plan(task: Task, made: Round, known: Knowledge, unit: FloatArray) -> Round:
     n_left = task.budget - made.n
     drawing = n_left <= n_drawn
     size = min(n_left if drawing else n_left - n_drawn, max(SMALLEST_ROUND, task.dim, int(GROWTH * known.n_low())))
-    nodes = nodes_left(task, made.surrogate, unit, density.region(N_REGION))
+    nodes = None if known.is_noisy else nodes_left(task, made.surrogate, unit, density.region(N_REGION))
     drawing = drawing and nodes is None
     if drawing:
         points = density.draw(n_left, generator).points
@@ -333,10 +334,10 @@ def _plan(task: Task, made: Round, known: Knowledge, unit: FloatArray) -> Round:
 
 def _predict(made: Round, known: Knowledge, points: FloatArray, drawn: bool) -> Prediction:
     model = made.surrogate.model
-    variance = model.variance(points) + known.noise
-    doubts = model.spec.doubts_far_heights
-    bare = model.bare_variance(points, known.noise) + known.noise if doubts else variance
-    limit = known.heights().relevant_height if model.spec.compresses_far_heights else math.inf
+    data, noise = known.heights(), known.new_noise()
+    variance = model.variance(points) + noise
+    bare = model.bare_variance(points, data.noise) + noise if model.spec.doubts_far_heights else variance
+    limit = data.relevant_height if model.spec.compresses_far_heights else math.inf
     return Prediction(made.n, known.lowest, limit, model.height(points), variance, bare, drawn)
 
 

@@ -18,7 +18,7 @@ from zhat.core.quadrature import LogIntegral, trapezoid
 from zhat.core.target import Target, target
 from zhat.core.trend import Trend
 from zhat.errors import InvalidArgument
-from zhat.estimators.base import Task, finite_energies
+from zhat.estimators.base import Task, energies_without_shift, finite_energies, noise_variances
 from zhat.evaluations import Evaluations
 
 #: Lengthscale of the design where the surrogate's is yet to be learned, as a share of the cube's diagonal.
@@ -75,9 +75,13 @@ class SurrogateSettings:
         kernel = Kernel(nu, lengthscale)
         return maximum_variance_design(kernel, n, task.dim, given=given, n_candidates=n_candidates).points
 
-    def fit(self, task: Task, x: FloatArray, y: FloatArray) -> tuple[GaussianProcess, float]:
-        """Return the process given finite values ``y`` at ``x``, and the noise variance it was given or learned."""
-        noise = None if task.noise_std is None else task.noise_std**2
+    def fit(
+        self, x: FloatArray, y: FloatArray, noise: float | FloatArray | None
+    ) -> tuple[GaussianProcess, float | FloatArray]:
+        """Return the process given finite values ``y`` at ``x``, and the noise variance it was given or learned.
+
+        ``noise`` is one number, one for each value, or None to learn one number.
+        """
         trend: Trend = "constant" if self.constant_mean else "zero"
         if self.lengthscale is not None and noise is not None:
             nu = self.nu[0] if isinstance(self.nu, tuple) else self.nu
@@ -85,7 +89,7 @@ class SurrogateSettings:
         else:
             structure: Structure = "per-axis" if self.per_axis else "isotropic"
             found = fit(x, y, nu=self.nu, noise=noise, trend=trend, structure=structure)
-            kernel, noise = found.kernel, found.noise
+            kernel, noise = found.kernel, found.noise if noise is None else noise
         return GaussianProcess.condition(kernel, x, y, noise, trend), noise
 
 
@@ -98,7 +102,7 @@ class Surrogate:
     process
         The Gaussian process.
     noise_variance
-        Known or learned.
+        Known or learned; one number, or one for each value.
     target
         e^{-λμ}/Ẑ₁: draws.
     log_integral
@@ -106,7 +110,7 @@ class Surrogate:
     """
 
     process: GaussianProcess
-    noise_variance: float
+    noise_variance: float | FloatArray
     target: Target
     log_integral: LogIntegral
 
@@ -116,20 +120,28 @@ def surrogate(settings: SurrogateSettings, task: Task, facts: Evaluations) -> Su
 
     A failed evaluation is left out; +inf counts as the largest finite energy.
     """
-    ok = facts.ok
     if not np.any(np.isfinite(facts.y)):
         return None
+    ok = facts.ok
     unit, y = facts.unit[ok], finite_energies(facts.y[ok])
-    return _surrogate(settings, task, unit.tobytes(), y.tobytes())
+    return _surrogate(settings, task, unit.tobytes(), y.tobytes(), facts.noise_std[ok].tobytes())
 
 
 @lru_cache(maxsize=8)
-def _surrogate(settings: SurrogateSettings, task: Task, unit_bytes: bytes, y_bytes: bytes) -> Surrogate:
+def _surrogate(
+    settings: SurrogateSettings, task: Task, unit_bytes: bytes, y_bytes: bytes, std_bytes: bytes
+) -> Surrogate:
     """Return the surrogate of values given as bytes, which can be remembered: an ask and the estimate share it."""
     unit = np.frombuffer(unit_bytes).reshape(-1, task.dim)
-    process, noise_variance = settings.fit(task, unit, np.frombuffer(y_bytes))
+    y, known = np.frombuffer(y_bytes), noise_variances(task, np.frombuffer(std_bytes))
+    # One number for all where there is one, which is what hyperparameters have always been fitted with.
+    shared = None if known is None else float(known[0]) if np.all(known == known[0]) else known
+    process, noise = settings.fit(unit, energies_without_shift(task, y, 0.0 if known is None else known), shared)
+    if known is None and task.noise_kind == "likelihood":
+        unshifted = energies_without_shift(task, y, noise)
+        process = GaussianProcess.condition(process.kernel, unit, unshifted, noise, process.trend)
     distribution = target(process.mean, task.inverse_temperature, task.dim, task.generator(_TARGET_PURPOSE))
     integral = distribution.log_integral
     if settings.trapezoid_points:
         integral = trapezoid(process.mean, task.inverse_temperature, task.dim, settings.trapezoid_points)
-    return Surrogate(process, noise_variance, distribution, integral)
+    return Surrogate(process, noise, distribution, integral)

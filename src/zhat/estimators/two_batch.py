@@ -8,7 +8,7 @@ unbiased. MVS spends everything on the first batch, the choice when λσ is larg
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -21,7 +21,9 @@ from zhat.estimators.base import (
     Finding,
     Task,
     average,
+    learned_shift_error,
     log_noise_correction,
+    noise_variances,
     share_left,
     without_values,
 )
@@ -31,6 +33,8 @@ from zhat.evaluations import Evaluations
 
 #: Draws over which the surrogate's uncertainty is averaged for the error of Ẑ₁ alone.
 N_UNCERTAINTY_DRAWS = 512
+#: Above this λσ, residuals e^{λ(μ−y)} vary so much that smoothing all values beats averaging them (Theorem 4).
+LARGEST_NOISE = 1.0
 #: First order is not enough where λ times the surrogate's sd is typically above this.
 LARGEST_TYPICAL_UNCERTAINTY = 1.0
 
@@ -97,8 +101,8 @@ class TwoBatch:
         return "mvs-lmc" if self.sampler == "langevin" else "mvs-exact"
 
     def n_first(self, task: Task) -> int:
-        """Return how many evaluations the first batch has."""
-        return first_batch_size(task.budget, self.split)
+        """Return how many evaluations the first batch has, with those that were given."""
+        return task.n_given + first_batch_size(task.budget - task.n_given, self.split)
 
     def check(self, task: Task) -> None:
         """Accept any task."""
@@ -124,11 +128,18 @@ class TwoBatch:
         ok = facts.ok[n_first:]
         if not np.any(ok):
             return _one_batch_finding(self.model, task, facts)
+        variances = noise_variances(task, facts.noise_std[n_first:][ok])
+        if variances is None:
+            variances = np.full(int(np.sum(ok)), found.noise_variance)
+        noise = task.inverse_temperature * math.sqrt(float(np.mean(variances)))
+        if noise > LARGEST_NOISE:
+            smoothed = _one_batch_finding(self.model, task, facts)
+            note = f"λσ = {noise:.2g} is large: the estimate is the smoothed surrogate's, without residuals"
+            return replace(smoothed, notes=(note, *smoothed.notes))
         points, y = facts.unit[n_first:][ok], facts.y[n_first:][ok]
         residuals = task.inverse_temperature * (found.process.mean(points) - y)
-        correction = log_noise_correction(task.inverse_temperature, found.noise_variance)
         integral = found.log_integral
-        finding = average(residuals, integral.value + correction, integral.error)
+        finding = average(residuals + log_noise_correction(task, variances), integral.value, integral.error)
         draws = self._draws(task, found)
         std_error, notes = finding.std_error, finding.notes
         if not draws.trusted:
@@ -197,7 +208,9 @@ def _one_batch_finding(model: SurrogateSettings, task: Task, facts: Evaluations)
         "misfit_inflation": inflation,
         "change_since_half": change,
     }
-    return Finding(integral.value, math.hypot(surface_error, 0.5 * change, integral.error), notes, diagnostics)
+    shift_error = learned_shift_error(task, facts, float(np.mean(found.noise_variance)))
+    error = math.hypot(surface_error, 0.5 * change, integral.error, shift_error)
+    return Finding(integral.value, error, notes, diagnostics)
 
 
 def _misfit_inflation(task: Task, process: GaussianProcess) -> float:
@@ -222,7 +235,7 @@ def _surrogate_diagnostics(found: Surrogate) -> dict[str, float | str]:
     else:
         diagnostics |= {f"lengthscale_{axis}": float(length) for axis, length in enumerate(lengths)}
     return diagnostics | {
-        "noise_std": math.sqrt(found.noise_variance),
+        "noise_std": math.sqrt(float(np.mean(found.noise_variance))),
         "jitter": found.process.jitter,
         "quadrature_method": found.log_integral.method,
         "quadrature_error": found.log_integral.error,

@@ -25,7 +25,6 @@ from zhat.core.target import Target, target
 from zhat.domain import Box
 from zhat.errors import InvalidArgument
 from zhat.estimators import METHODS, Estimator, PiecewiseConstant, SurrogateSettings, Task
-from zhat.estimators.base import log_noise_correction
 from zhat.evaluations import Evaluations, Outcome
 from zhat.problems import NamedProblem
 from zhat.reproduce.experiment import Options, Series
@@ -183,8 +182,7 @@ def _noiseless_surrogates(series: Series) -> dict[int, Fitted]:
 
 
 def _fit(series: Series, setting: Setting, y: FloatArray, size: int) -> GaussianProcess:
-    task = Task(setting.problem.dim, 1.0, size, series.noise_std)
-    return setting.model.fit(task, setting.design[:size], y[:size])[0]
+    return setting.model.fit(setting.design[:size], y[:size], series.noise_std**2)[0]
 
 
 def _surrogate_estimate(
@@ -209,8 +207,8 @@ def _surrogate_estimate(
         )
     y = setting.energy(points) + series.noise_std * generator.standard_normal(n)
     residual = log_mean_exp(inverse_temperature * (found.process.mean(points) - y))
-    correction = log_noise_correction(inverse_temperature, series.noise_std**2)
-    return found.distribution.log_integral(inverse_temperature) + residual + correction
+    correction = 0.5 * (inverse_temperature * series.noise_std) ** 2
+    return found.distribution.log_integral(inverse_temperature) + residual - correction
 
 
 def _plain_estimate(

@@ -1,0 +1,62 @@
+"""Evaluations that a user brings along: facts like any other, but paid for before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from zhat.core.arrays import FloatArray
+from zhat.domain import Box
+from zhat.errors import InvalidArgument
+from zhat.evaluations import Evaluations, Outcome
+from zhat.problem import Problem
+
+
+def given_evaluations(problem: Problem, x0: Any, y0: Any) -> Evaluations:
+    """Return what was given as the first rows of the table of facts, or say what is wrong with it."""
+    facts = Evaluations.empty(problem.domain.dim)
+    if x0 is None and y0 is None:
+        return facts
+    if x0 is None or y0 is None:
+        missing = "x0" if x0 is None else "y0"
+        raise InvalidArgument(missing, None, "x0 and y0 together: where, and what the energy was there")
+    x = _points(problem.domain, x0)
+    values, stds = y0 if isinstance(y0, tuple) and len(y0) == 2 and np.ndim(y0[0]) == 1 else (y0, None)
+    y = _column("y0", values, len(x))
+    if np.any(np.isnan(y) | (y == -np.inf)):
+        raise InvalidArgument("y0", y0, "numbers, +inf where the integrand vanishes; no NaN and no -inf")
+    noise_std = np.full(len(x), np.nan) if stds is None else _column("y0", stds, len(x))
+    if np.any((noise_std < 0.0) | np.isinf(noise_std)):
+        raise InvalidArgument("y0", y0, "standard deviations that are finite and at least 0")
+    outcomes = [Outcome(float(value), "", 0.0, float(std)) for value, std in zip(y, noise_std, strict=True)]
+    outcomes = problem.with_noise(outcomes, x)
+    wrong = next((outcome.failure for outcome in outcomes if outcome.failure), "")
+    if wrong:
+        raise InvalidArgument("x0", x0, f"points at which noise_std can be told: {wrong}")
+    return facts.extended(x, problem.domain.to_unit(x), outcomes)
+
+
+def _points(domain: Box, x0: Any) -> FloatArray:
+    try:
+        x = np.asarray(x0, dtype=float)
+    except (TypeError, ValueError):
+        raise InvalidArgument("x0", x0, f"an array of shape (n, {domain.dim})") from None
+    if x.ndim != 2 or x.shape[1] != domain.dim:
+        raise InvalidArgument("x0", x0, f"an array of shape (n, {domain.dim}), not {x.shape}")
+    outside = ~np.all((x >= np.array(domain.lower)) & (x <= np.array(domain.upper)), axis=1)
+    if np.any(outside):
+        first = int(np.argmax(outside))
+        wanted = f"points within the bounds; row {first}, {x[first].tolist()}, is outside"
+        raise InvalidArgument("x0", x0, wanted + (f", and {np.sum(outside) - 1} more" if np.sum(outside) > 1 else ""))
+    return x
+
+
+def _column(argument: str, values: Any, n: int) -> FloatArray:
+    try:
+        column = np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        raise InvalidArgument(argument, values, f"an array of shape ({n},)") from None
+    if column.shape != (n,):
+        raise InvalidArgument(argument, values, f"an array of shape ({n},), as x0 has {n} rows, not {column.shape}")
+    return column
