@@ -1,5 +1,6 @@
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -103,6 +104,28 @@ def test_large_noise_is_smoothed_and_said_so(method):
     assert "λσ = 2 is large: the estimate is the smoothed surrogate's" in loud.status
     quiet = zhat.estimate(noisy(0.1), SQUARE, 4.0, 40, noise_std=0.1, method=method, seed=3)
     assert "smoothed" not in quiet.status
+
+
+def test_outliers_are_named():
+    energy = noisy(0.1)
+    count = iter(range(100))
+
+    def glitchy(x):
+        return energy(x) + (4.0 if next(count) in (7, 25) else 0.0)
+
+    result = zhat.estimate(glitchy, SQUARE, budget=48, noise_std=0.1, seed=3)
+    assert re.search(r"evaluations 7 \(by [\d.]+ sds\), 25 \(by [\d.]+ sds\) do not fit with the others", result.status)
+
+
+def test_honest_noise_has_no_outliers():
+    for seed in range(6):
+        result = zhat.estimate(noisy(0.2, seed), SQUARE, 2.0, budget=40, noise_std=0.2, seed=seed)
+        assert "outliers" not in result.status
+
+
+def test_auto_says_that_large_noise_is_smoothed():
+    assert "λσ = 2 is large" in zhat.estimate(noisy(0.5), SQUARE, 4.0, 24, noise_std=0.5, seed=0).status
+    assert "λσ" not in zhat.estimate(noisy(0.1), SQUARE, 4.0, 24, noise_std=0.1, seed=0).status
 
 
 def test_repeated_queries_are_averaged():

@@ -17,10 +17,11 @@ from zhat.core.arrays import FloatArray, Surface, sobol
 from zhat.core.belief import belief, hyperparameter_spread
 from zhat.core.models import Model
 from zhat.core.target import QUICK, THOROUGH, Target
-from zhat.estimators.base import Finding, Task, learned_shift_error, share_left, without_values
+from zhat.estimators.base import LARGEST_NOISE, Finding, Task, learned_shift_error, share_left, without_values
 from zhat.estimators.gauss import nodes_left, rule_value
 from zhat.estimators.hidden import hidden_mass
 from zhat.estimators.knowledge import Knowledge, Residual, Seen, knowledge, residual, surprise
+from zhat.estimators.outliers import outliers
 from zhat.estimators.planning import N_DRAWS, distribution, next_points
 from zhat.estimators.rounds import Round, first_points, first_size, latest_round, round_at
 from zhat.evaluations import Evaluations
@@ -39,6 +40,8 @@ HIDDEN_WORTH_A_WORD = 0.1
 WRONG_WORTH_A_WORD = 3.0
 CONVERGED = 0.01
 EVEN_ENOUGH = 0.3
+#: So many outliers are named.
+MOST_OUTLIERS_NAMED = 5
 #: Generators' purposes, beyond those of the rounds.
 _FRESH_PLAN, _INTEGRAL, _HIDDEN = 1_000_003, 1_000_033, 1_000_037
 
@@ -163,7 +166,8 @@ def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
     value = rule_value(task, Seen.of(facts))
     if value is None:
         value = density.log_integral.value + shift - known.lowest
-    return Finding(value, error, _notes(task, known, parts, wrong, drawn), diagnostics)
+    notes = _notes(task, known, parts, wrong, drawn) + _noise_notes(task, known, model)
+    return Finding(value, error, notes, diagnostics)
 
 
 def _description(model: Model) -> dict[str, float | str]:
@@ -182,6 +186,21 @@ def _description(model: Model) -> dict[str, float | str]:
 def _plausible(models: tuple[Model, ...]) -> list[Model]:
     """Return the models, best first, that have a say."""
     return [model for model in models if model.score >= models[0].score - IMPLAUSIBLE][:MOST_MODELS]
+
+
+def _noise_notes(task: Task, known: Knowledge, model: Model) -> tuple[str, ...]:
+    """Return what a user should know about the noise, a sentence each."""
+    notes = []
+    odd = outliers(model, known)
+    if odd:
+        worst = sorted(odd, key=lambda position: -odd[position])[:MOST_OUTLIERS_NAMED]
+        named = ", ".join(f"{position} (by {odd[position]:.1f} sds)" for position in sorted(worst))
+        more = f" and {len(odd) - len(worst)} more" if len(odd) > len(worst) else ""
+        notes.append(f"evaluations {named}{more} do not fit with the others: outliers?")
+    noise = math.sqrt(known.new_noise())
+    if noise > LARGEST_NOISE:
+        notes.append(f"λσ = {noise:.2g} is large: the estimate is the smoothed surrogate's, without residuals")
+    return tuple(notes)
 
 
 def _notes(task: Task, known: Knowledge, parts: dict[str, float], wrong: float, drawn: Residual) -> tuple[str, ...]:

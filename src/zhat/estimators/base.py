@@ -15,6 +15,8 @@ from zhat.evaluations import Evaluations
 
 #: Averages that rest on fewer terms than this, and on fewer than half of them, have no error that can be believed.
 FEW_EFFECTIVE = 8.0
+#: Above this λσ, residuals e^{λ(μ−y)} vary so much that smoothing all values beats averaging them (Theorem 4).
+LARGEST_NOISE = 1.0
 
 
 #: What has its mean right: the energy, or the likelihood e^{-λy}.

@@ -18,6 +18,7 @@ from zhat.core.gp import GaussianProcess
 from zhat.core.sampling import Draws, draw_langevin
 from zhat.core.target import Target
 from zhat.estimators.base import (
+    LARGEST_NOISE,
     Finding,
     Task,
     average,
@@ -33,8 +34,6 @@ from zhat.evaluations import Evaluations
 
 #: Draws over which the surrogate's uncertainty is averaged for the error of Ẑ₁ alone.
 N_UNCERTAINTY_DRAWS = 512
-#: Above this λσ, residuals e^{λ(μ−y)} vary so much that smoothing all values beats averaging them (Theorem 4).
-LARGEST_NOISE = 1.0
 #: First order is not enough where λ times the surrogate's sd is typically above this.
 LARGEST_TYPICAL_UNCERTAINTY = 1.0
 
