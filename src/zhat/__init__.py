@@ -5,6 +5,7 @@ from __future__ import annotations
 from zhat import errors, estimators, problems, theory
 from zhat.errors import EnergyError, FileError, InvalidArgument, ZhatError
 from zhat.estimate import Estimate, load
+from zhat.estimators.base import NoiseKind
 from zhat.evaluations import Evaluations
 from zhat.run import estimate
 
@@ -14,6 +15,7 @@ __all__ = [
     "Evaluations",
     "FileError",
     "InvalidArgument",
+    "NoiseKind",
     "ZhatError",
     "errors",
     "estimate",
