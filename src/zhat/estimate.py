@@ -103,7 +103,9 @@ class Estimate:
         posterior = getattr(estimator, "posterior", None)
         if posterior is None:
             raise InvalidArgument("method", self.method, "a method with a surrogate to draw from, such as 'auto'")
-        task = Task(self.domain.dim, self.inverse_temperature, self.budget, self.noise_std, self.seed)
+        task = Task(
+            self.domain.dim, self.inverse_temperature, self.budget, self.noise_std, self.seed, self.domain.periodic
+        )
         with one_blas_thread():
             distribution = posterior(task, self.evaluations)
             if distribution is None:
@@ -150,6 +152,7 @@ class Estimate:
                 name: [low, high]
                 for name, low, high in zip(self.domain.names, self.domain.lower, self.domain.upper, strict=True)
             },
+            "periodic": [self.domain.names[axis] for axis in self.domain.periodic],
             "diagnostics": {
                 key: value if isinstance(value, str) else {"number": _number_out(value)}
                 for key, value in self.diagnostics.items()
@@ -182,7 +185,8 @@ def load(path: str | PathLike[str]) -> Estimate:
 
 
 def _from_document(document: dict[str, Any]) -> Estimate:
-    domain = Box.from_bounds(document["bounds"])
+    # Older files know of no periodic axes.
+    domain = Box.from_bounds(document["bounds"], document.get("periodic", ()))
     table = document["evaluations"]
     evaluations = Evaluations(
         x=_matrix(table["x"], domain.dim),

@@ -11,7 +11,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 import numpy as np
 
 from zhat.core.arrays import FloatArray
-from zhat.domain import Bounds, Box
+from zhat.domain import Bounds, Box, PeriodicAxes
 from zhat.errors import EnergyError, InvalidArgument
 from zhat.estimate import Estimate
 from zhat.estimators import Estimator, Finding, Task, named
@@ -41,6 +41,7 @@ def estimate(
     workers: int = 1,
     executor: Executor | None = None,
     progress: ProgressCallback | bool | None = None,
+    periodic: PeriodicAxes = (),
 ) -> Estimate:
     """Estimate log Z = log ∫ exp(-λ f(x)) dx over a box from a limited number of queries to f.
 
@@ -72,13 +73,16 @@ def estimate(
         Any ``concurrent.futures`` executor to call the energy in, instead of ``workers``.
     progress
         True for a bar on the terminal, or a function that is called with (done, budget).
+    periodic
+        Axes along which f repeats itself with the box's width as its period, such as angles: their names or indices,
+        or a single one. Surrogates and draws then go round instead of stopping at the ends.
 
     Returns
     -------
     Estimate
         With ``.log_z``, ``.std_error``, ``.interval(0.95)``, ``.status`` and ``.evaluations``.
     """
-    box = Box.from_bounds(bounds)
+    box = Box.from_bounds(bounds, periodic)
     problem = Problem(energy, box, inverse_temperature, noise_std, vectorized)
     estimator = named(method)
     task = Task(
@@ -87,6 +91,7 @@ def estimate(
         budget=_whole("budget", budget, at_least=1),
         noise_std=None if noise_std is None else float(noise_std),
         seed=secrets.randbits(32) if seed is None else _whole("seed", seed, at_least=0),
+        periodic=box.periodic,
     )
     _whole("workers", workers, at_least=1)
     estimator.check(task)

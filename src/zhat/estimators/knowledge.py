@@ -36,6 +36,8 @@ class Knowledge:
         Each one's place among all evaluations.
     n_asked
         How many evaluations there were, failed ones included.
+    periodic
+        The periodic axes of the cube.
     """
 
     x: FloatArray
@@ -43,6 +45,7 @@ class Knowledge:
     noise: float
     position: FloatArray
     n_asked: int
+    periodic: tuple[int, ...] = ()
 
     @property
     def lowest(self) -> float:
@@ -58,13 +61,14 @@ class Knowledge:
         """Return the finite ones, from the lowest up."""
         finite = np.isfinite(self.y)
         height = self.y[finite] - self.lowest
-        return Heights(self.x[finite], height, np.full(len(height), self.noise))
+        return Heights(self.x[finite], height, np.full(len(height), self.noise), self.periodic)
 
 
 def knowledge(task: Task, unit: FloatArray, y: FloatArray, noise: float) -> Knowledge:
     """Return the facts that have a value."""
     ok = ~np.isnan(y)
-    return Knowledge(unit[ok], task.inverse_temperature * y[ok], noise, np.flatnonzero(ok).astype(float), len(y))
+    position = np.flatnonzero(ok).astype(float)
+    return Knowledge(unit[ok], task.inverse_temperature * y[ok], noise, position, len(y), task.periodic)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from zhat.core.gp import GaussianProcess
 from zhat.core.kernels import Covariance, Kernel
 from zhat.core.quadrature import LogIntegral, trapezoid
 from zhat.core.target import Target, target
+from zhat.core.torus import Periodic, columns, embed, gradient_on_cube
 from zhat.core.trend import Trend
 from zhat.errors import InvalidArgument
 from zhat.estimators.base import Task, finite_energies
@@ -73,10 +74,17 @@ class SurrogateSettings:
         lengthscale = self.lengthscale or DESIGN_LENGTHSCALE * math.sqrt(task.dim)
         n_candidates = 2 ** math.ceil(math.log2(max(FEWEST_CANDIDATES, CANDIDATES_A_POINT * task.budget)))
         kernel = Kernel(nu, lengthscale)
-        return maximum_variance_design(kernel, n, task.dim, given=given, n_candidates=n_candidates).points
+        found = maximum_variance_design(
+            kernel, n, task.dim, given=given, n_candidates=n_candidates, periodic=task.periodic
+        )
+        return found.points
 
     def fit(self, task: Task, x: FloatArray, y: FloatArray) -> tuple[GaussianProcess, float]:
-        """Return the process given finite values ``y`` at ``x``, and the noise variance it was given or learned."""
+        """Return the process given finite values ``y`` at ``x``, and the noise variance it was given or learned.
+
+        It lives on the cube with its periodic axes embedded as circles.
+        """
+        x = embed(x, task.periodic)
         noise = None if task.noise_std is None else task.noise_std**2
         trend: Trend = "constant" if self.constant_mean else "zero"
         if self.lengthscale is not None and noise is not None:
@@ -84,7 +92,8 @@ class SurrogateSettings:
             kernel: Covariance = Kernel(nu, self.lengthscale, self.scale)
         else:
             structure: Structure = "per-axis" if self.per_axis else "isotropic"
-            found = fit(x, y, nu=self.nu, noise=noise, trend=trend, structure=structure)
+            groups = columns(task.dim, task.periodic)
+            found = fit(x, y, nu=self.nu, noise=noise, trend=trend, structure=structure, groups=groups)
             kernel, noise = found.kernel, found.noise
         return GaussianProcess.condition(kernel, x, y, noise, trend), noise
 
@@ -96,19 +105,35 @@ class Surrogate:
     Attributes
     ----------
     process
-        The Gaussian process.
+        The Gaussian process, on the cube with its periodic axes embedded as circles.
     noise_variance
         Known or learned.
     target
         e^{-λμ}/Ẑ₁: draws.
     log_integral
         log Ẑ₁ with its own error.
+    periodic
+        The periodic axes.
     """
 
     process: GaussianProcess
     noise_variance: float
     target: Target
     log_integral: LogIntegral
+    periodic: Periodic = ()
+
+    def mean(self, x: FloatArray) -> FloatArray:
+        """Return μ at points of the cube."""
+        return self.process.mean(embed(x, self.periodic))
+
+    def mean_and_gradient(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return μ and ∇μ at points of the cube."""
+        mean, slopes = self.process.mean_and_gradient(embed(x, self.periodic))
+        return mean, gradient_on_cube(slopes, x, self.periodic)
+
+    def covariance(self, x: FloatArray) -> FloatArray:
+        """Return the posterior covariance between points of the cube."""
+        return self.process.covariance(embed(x, self.periodic))
 
 
 def surrogate(settings: SurrogateSettings, task: Task, facts: Evaluations) -> Surrogate | None:
@@ -128,8 +153,13 @@ def _surrogate(settings: SurrogateSettings, task: Task, unit_bytes: bytes, y_byt
     """Return the surrogate of values given as bytes, which can be remembered: an ask and the estimate share it."""
     unit = np.frombuffer(unit_bytes).reshape(-1, task.dim)
     process, noise_variance = settings.fit(task, unit, np.frombuffer(y_bytes))
-    distribution = target(process.mean, task.inverse_temperature, task.dim, task.generator(_TARGET_PURPOSE))
+
+    def mean(x: FloatArray) -> FloatArray:
+        return process.mean(embed(x, task.periodic))
+
+    generator = task.generator(_TARGET_PURPOSE)
+    distribution = target(mean, task.inverse_temperature, task.dim, generator, periodic=task.periodic)
     integral = distribution.log_integral
     if settings.trapezoid_points:
-        integral = trapezoid(process.mean, task.inverse_temperature, task.dim, settings.trapezoid_points)
-    return Surrogate(process, noise_variance, distribution, integral)
+        integral = trapezoid(mean, task.inverse_temperature, task.dim, settings.trapezoid_points)
+    return Surrogate(process, noise_variance, distribution, integral, task.periodic)
