@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import numbers
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,20 +14,27 @@ from zhat.errors import InvalidArgument
 #: What `zhat.estimate` takes: ``[(lo, hi), ...]`` or ``{"name": (lo, hi), ...}``.
 Bounds = Sequence[tuple[float, float]] | Mapping[str, tuple[float, float]] | FloatArray
 
+#: What it takes as periodic axes: their names or indices, or a single one.
+PeriodicAxes = str | int | Iterable[str | int]
+
 _WANTED = 'a pair of finite numbers lo < hi for each axis: [(lo, hi), ...] or {"name": (lo, hi), ...}'
 
 
 @dataclass(frozen=True)
 class Box:
-    """A box ``lower ≤ x ≤ upper`` with a name for each axis, and the map between it and the unit cube."""
+    """A box ``lower ≤ x ≤ upper`` with a name for each axis, and the map between it and the unit cube.
+
+    The two ends of the axes in ``periodic``, given by their indices, are the same place.
+    """
 
     names: tuple[str, ...]
     lower: tuple[float, ...]
     upper: tuple[float, ...]
+    periodic: tuple[int, ...] = ()
 
     @classmethod
-    def from_bounds(cls, bounds: Bounds) -> Box:
-        """Return the box for what a user gave as bounds, or say what is wrong with them."""
+    def from_bounds(cls, bounds: Bounds, periodic: PeriodicAxes = ()) -> Box:
+        """Return the box for what a user gave as bounds and periodic axes, or say what is wrong with them."""
         if isinstance(bounds, Mapping):
             names = tuple(bounds)
             if not all(isinstance(name, str) and name for name in names):
@@ -43,7 +51,8 @@ class Box:
         names = names or tuple(f"x{axis}" for axis in range(len(array)))
         for name, (low, high) in zip(names, array.tolist(), strict=True):
             _check_pair(name, low, high)
-        return cls(names, tuple(array[:, 0].tolist()), tuple(array[:, 1].tolist()))
+        lower, upper = tuple(array[:, 0].tolist()), tuple(array[:, 1].tolist())
+        return cls(names, lower, upper, _axes("periodic", periodic, names))
 
     @property
     def dim(self) -> int:
@@ -64,6 +73,30 @@ class Box:
         """Return points in the user's units as points of the unit cube."""
         lower, upper = np.array(self.lower), np.array(self.upper)
         return np.asarray(np.clip((x - lower) / (upper - lower), 0.0, 1.0))
+
+
+def _axes(argument: str, given: PeriodicAxes, names: tuple[str, ...]) -> tuple[int, ...]:
+    """Return the indices, in rising order, of axes that are given by name or index."""
+    known = ", ".join(map(repr, names))
+    wanted = f"names of axes or indices from 0 to {len(names) - 1}, or a single one; the axes are {known}"
+    if isinstance(given, str | numbers.Integral):
+        axes: list[object] = [given]
+    elif isinstance(given, Iterable) and not isinstance(given, Mapping | bytes):
+        axes = list(given)
+    else:
+        raise InvalidArgument(argument, given, wanted)
+    found: list[int] = []
+    for axis in axes:
+        if isinstance(axis, str) and axis in names:
+            index = names.index(axis)
+        elif isinstance(axis, numbers.Integral) and not isinstance(axis, bool) and 0 <= int(axis) < len(names):
+            index = int(axis)
+        else:
+            raise InvalidArgument(argument, given, f"{wanted}; {axis!r} is none of them")
+        if index in found:
+            raise InvalidArgument(argument, given, f"each axis once; {axis!r} is given twice ({wanted})")
+        found.append(index)
+    return tuple(sorted(found))
 
 
 def _check_pair(name: str, low: float, high: float) -> None:

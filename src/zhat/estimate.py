@@ -92,6 +92,7 @@ class Estimate:
         return Task(
             dim=self.domain.dim, inverse_temperature=self.inverse_temperature, budget=self.budget + self.n_given,
             noise_std=self.noise_std, seed=self.seed, noise_kind=self.noise_kind, n_given=self.n_given,
+            periodic=self.domain.periodic,
         )  # fmt: skip
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
@@ -169,6 +170,7 @@ class Estimate:
                 name: [low, high]
                 for name, low, high in zip(self.domain.names, self.domain.lower, self.domain.upper, strict=True)
             },
+            "periodic": [self.domain.names[axis] for axis in self.domain.periodic],
             "diagnostics": {
                 key: value if isinstance(value, str) else {"number": _number_out(value)}
                 for key, value in self.diagnostics.items()
@@ -202,7 +204,8 @@ def load(path: str | PathLike[str]) -> Estimate:
 
 
 def _from_document(document: dict[str, Any]) -> Estimate:
-    domain = Box.from_bounds(document["bounds"])
+    # Older files know of no periodic axes.
+    domain = Box.from_bounds(document["bounds"], document.get("periodic", ()))
     table = document["evaluations"]
     evaluations = Evaluations(
         x=_matrix(table["x"], domain.dim),

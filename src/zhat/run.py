@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from zhat.core.arrays import FloatArray
-from zhat.domain import Bounds, Box
+from zhat.domain import Bounds, Box, PeriodicAxes
 from zhat.errors import EnergyError, InvalidArgument
 from zhat.estimate import Estimate
 from zhat.estimators import Estimator, Finding, Task, named
@@ -47,6 +47,7 @@ def estimate(
     progress: ProgressCallback | bool | None = None,
     *,
     noise_kind: NoiseKind = "energy",
+    periodic: PeriodicAxes = (),
     x0: ArrayLike | None = None,
     y0: ArrayLike | tuple[ArrayLike, ArrayLike] | None = None,
 ) -> Estimate:
@@ -85,6 +86,9 @@ def estimate(
     noise_kind
         "energy" if the noise has mean zero in f. "likelihood" if it leaves e^{-λy} right in the mean, as a particle
         filter's likelihood is: y then has the mean f + λσ²/2, and log Z differs by λ²σ²/2 from what it would be.
+    periodic
+        Axes along which f repeats itself with the box's width as its period, such as angles: their names or indices,
+        or a single one. Surrogates and draws then go round instead of stopping at the ends.
     x0, y0
         Evaluations that were made before, in the user's units, shapes ``(n, d)`` and ``(n,)``: facts that cost none of
         the budget. With noise that is told with each value, ``y0`` is a tuple of values and standard deviations.
@@ -94,7 +98,7 @@ def estimate(
     Estimate
         With ``.log_z``, ``.std_error``, ``.interval(0.95)``, ``.status`` and ``.evaluations``.
     """
-    box = Box.from_bounds(bounds)
+    box = Box.from_bounds(bounds, periodic)
     problem = Problem(energy, box, inverse_temperature, noise_std, vectorized)
     estimator = named(method)
     given = given_evaluations(problem, x0, y0)
@@ -109,6 +113,7 @@ def estimate(
         seed=secrets.randbits(32) if seed is None else _whole("seed", seed, at_least=0),
         noise_kind=noise_kind,
         n_given=len(given),
+        periodic=box.periodic,
     )
     _whole("workers", workers, at_least=1)
     estimator.check(task)

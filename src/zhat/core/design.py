@@ -16,6 +16,7 @@ from scipy.spatial.distance import cdist
 
 from zhat.core.arrays import FloatArray, sobol
 from zhat.core.kernels import Kernel, correlation_and_slope
+from zhat.core.torus import Periodic, clip, embed, gradient_on_cube
 
 #: Below this share of the prior variance the largest variance is rounding, and distance takes its place.
 EXHAUSTED = 1e-12
@@ -34,8 +35,10 @@ class Design:
     sd: FloatArray
 
 
-def candidate_set(n: int, dim: int) -> FloatArray:
+def candidate_set(n: int, dim: int, periodic: Periodic = ()) -> FloatArray:
     """Return ``n`` Sobol points, the second half of them on faces of the cube, shape ``(n, dim)``.
+
+    Periodic axes have no faces.
 
     The posterior variance is largest on the boundary more often than not, where no Sobol point lies. The cube's centre
     and corners are left out on purpose: a design that starts there is a lattice, whose largest remaining variance
@@ -46,6 +49,7 @@ def candidate_set(n: int, dim: int) -> FloatArray:
     columns = sobol(n, 2 * dim + 1, CANDIDATE_SEED)
     points, chooser, share = columns[:, :dim].copy(), columns[:, dim:-1], columns[:, -1:]
     share[: n // 2] = 0.0
+    chooser[:, periodic] = 0.5
     points[chooser < 0.5 * share] = 0.0
     points[chooser > 1.0 - 0.5 * share] = 1.0
     return points
@@ -59,6 +63,7 @@ def maximum_variance_design(
     given: FloatArray | None = None,
     n_candidates: int = 4096,
     n_starts: int = 6,
+    periodic: Periodic = (),
 ) -> Design:
     """Return the next ``n`` points of the greedy maximum-variance design.
 
@@ -74,9 +79,12 @@ def maximum_variance_design(
         Size of the candidate set. Eight for each point of the design do well; more cost time in proportion.
     n_starts
         How many of the best candidates are refined at each step, at most; 0 for none.
+    periodic
+        Axes that are embedded as circles. A kernel with several lengthscales has one for each column.
     """
     given = np.empty((0, dim)) if given is None else given
-    greedy = _Greedy(kernel.with_scale(1.0), candidate_set(n_candidates, dim), len(given) + n)
+    candidates = candidate_set(n_candidates, dim, periodic)
+    greedy = _Greedy(kernel.with_scale(1.0), candidates, len(given) + n, periodic)
     for point in given:
         # The search leaves what it finds among the candidates. Searching before given points too makes the result
         # the same, to the last bit, whether points are asked for all at once or a few at a time.
@@ -93,12 +101,13 @@ def maximum_variance_design(
 class _Greedy:
     """The state of the greedy search: the chosen points, and the variance left at every candidate."""
 
-    def __init__(self, kernel: Kernel, candidates: FloatArray, capacity: int) -> None:
+    def __init__(self, kernel: Kernel, candidates: FloatArray, capacity: int, periodic: Periodic) -> None:
         self.kernel = kernel
+        self.periodic = periodic
         self.candidates = candidates
         self.size = 0
         self.points = np.empty((capacity, candidates.shape[1]))
-        self._stretched = np.empty_like(self.points)
+        self._stretched = np.empty((capacity, candidates.shape[1] + len(periodic)))
         # Row i holds how the i-th chosen point's innovation correlates with every candidate: L⁻¹ k(candidates).
         self._rows = np.empty((capacity, len(candidates)))
         # The inverse of the Cholesky factor L itself, so that a variance is two matrix-vector products.
@@ -116,13 +125,13 @@ class _Greedy:
         self._inverse[t, t] = 1.0 / pivot
         new = self._rows[t]
         np.matmul(row, self._rows[:t], out=new)
-        np.subtract(self.kernel.matrix(point[None, :], self.candidates)[0], new, out=new)
+        np.subtract(self.kernel.matrix(self._embed(point[None, :]), self._embed(self.candidates))[0], new, out=new)
         new /= pivot
         taken = new * new
         self._remaining -= taken
         self._is_summit &= taken < SUMMIT_TOLERANCE * self._remaining
         self.points[t] = point
-        self._stretched[t] = self.kernel.stretch(point)
+        self._stretched[t] = self.kernel.stretch(self._embed(point[None, :])[0])
         self.size = t + 1
 
     def best(self, n_starts: int) -> tuple[FloatArray, float]:
@@ -149,14 +158,16 @@ class _Greedy:
         order = order[self._remaining[order] * look_down > self._remaining[order[0]]]
         summits = self.candidates[self._is_summit]
         if len(summits):
-            order = order[cdist(self.candidates[order], summits).min(axis=1) > spacing]
-        starts: list[FloatArray] = []
-        for point in self.candidates[order]:
+            apart = cdist(self._embed(self.candidates[order]), self._embed(summits))
+            order = order[apart.min(axis=1) > spacing]
+        starts: list[int] = []
+        places = self._embed(self.candidates[order])
+        for number, place in enumerate(places):
             if len(starts) == n:
                 break
-            if all(np.sum((other - point) ** 2) > spacing**2 for other in starts):
-                starts.append(point)
-        return np.array(starts).reshape(len(starts), self.points.shape[1])
+            if all(np.sum((places[other] - place) ** 2) > spacing**2 for other in starts):
+                starts.append(number)
+        return np.asarray(self.candidates[order[np.array(starts, dtype=np.intp)]])
 
     def _climb(self, start: FloatArray, spacing: float) -> None:
         """Put the summit above ``start`` among the candidates, in place of the least of them."""
@@ -167,10 +178,10 @@ class _Greedy:
             value, gradient = self._negative_variance(spacing * scaled)
             return value / top, gradient * (spacing / top)
 
-        bounds = [(0.0, 1.0 / spacing)] * len(start)
+        bounds = [(None, None) if axis in self.periodic else (0.0, 1.0 / spacing) for axis in range(len(start))]
         options = {"maxiter": 12, "ftol": 1e-4}
         found = minimize(objective, start / spacing, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-        summit = np.clip(spacing * found.x, 0.0, 1.0)
+        summit = clip(spacing * found.x[None, :], self.periodic)[0]
         worst = int(np.argmin(self._remaining))
         solved = self._solve(summit)
         self.candidates[worst] = summit
@@ -181,21 +192,26 @@ class _Greedy:
     def _negative_variance(self, point: FloatArray) -> tuple[float, FloatArray]:
         t = self.size
         inverse = self._inverse[:t, :t]
-        difference = point * self.kernel.inverse_lengths - self._stretched[:t]
+        place = self._embed(point[None, :])[0]
+        difference = place * self.kernel.inverse_lengths - self._stretched[:t]
         correlations = np.einsum("ij,ij->i", difference, difference)
         slope = np.empty(t)
         correlation_and_slope(self.kernel.nu, correlations, slope)
         solved = inverse @ correlations
         slope *= solved @ inverse
         gradient = -2.0 * (slope @ difference) * self.kernel.inverse_lengths
-        return float(solved @ solved) - 1.0, gradient
+        return float(solved @ solved) - 1.0, gradient_on_cube(gradient[None, :], point[None, :], self.periodic)[0]
 
     def _solve(self, point: FloatArray) -> FloatArray:
         """Return ``L⁻¹ k(point)``, whose squared length is the variance that the chosen points take away."""
         t = self.size
-        return self._inverse[:t, :t] @ self.kernel.matrix(self.points[:t], point[None, :])[:, 0]
+        with_chosen = self.kernel.matrix(self._embed(self.points[:t]), self._embed(point[None, :]))
+        return self._inverse[:t, :t] @ with_chosen[:, 0]
 
     def _farthest(self) -> tuple[FloatArray, float]:
         """Return the candidate farthest from all chosen points, for when the variance is used up."""
-        distance = cdist(self.candidates, self.points[: self.size]).min(axis=1)
+        distance = cdist(self._embed(self.candidates), self._embed(self.points[: self.size])).min(axis=1)
         return self.candidates[int(np.argmax(distance))], float(max(np.max(self._remaining), 0.0))
+
+    def _embed(self, points: FloatArray) -> FloatArray:
+        return embed(points, self.periodic)

@@ -14,6 +14,7 @@ from scipy.spatial.distance import cdist
 from zhat.core.arrays import FloatArray
 from zhat.core.gp import GaussianProcess, half_inverse, jittered_cholesky
 from zhat.core.kernels import Covariance, Kernel, SumKernel, correlation_and_slope
+from zhat.core.torus import Columns, columns
 from zhat.core.trend import Trend, n_terms
 
 #: Lengthscales that are searched, in units of the cube's edge.
@@ -144,6 +145,7 @@ def fit(
     trend: Trend = "zero",
     structure: Structure = "isotropic",
     start: Covariance | None = None,
+    groups: Columns | None = None,
 ) -> Fit:
     """Return the hyperparameters that maximise the likelihood.
 
@@ -161,15 +163,19 @@ def fit(
         What the kernel is made of.
     start
         A kernel to start from. Without one, the best of a few lengthscales is taken.
+    groups
+        The columns of ``x`` that belong to each axis; one each by default.
     """
     if isinstance(nu, Sequence):
-        choices = [fit(x, y, nu=n, noise=noise, trend=trend, structure=structure, start=start) for n in nu]
+        choices = [
+            fit(x, y, nu=n, noise=noise, trend=trend, structure=structure, start=start, groups=groups) for n in nu
+        ]
         return max(choices, key=lambda choice: choice.log_likelihood)
     spread, centre = spread_and_centre(y, trend)
     if not spread > 0:
         return _fit_of_a_constant(x, y, nu, noise, trend)
     # In units of the data's own spread, so that bounds and starting points fit any energy.
-    search = Search(x, (y - centre) / spread, spread, nu, noise, trend, structure)
+    search = Search(x, (y - centre) / spread, spread, nu, noise, trend, structure, groups=groups)
     return search.run(start)
 
 
@@ -200,7 +206,8 @@ class Search:
 
     For each part of the kernel the coordinates are the logarithms of its lengthscales and of its scale over
     lengthscale^{2ν}; last comes the noise, if it is learned. The data fix that ratio much better than scale and
-    lengthscale apart, so that the search need not follow a long narrow ridge.
+    lengthscale apart, so that the search need not follow a long narrow ridge. An axis may have several columns, given
+    by ``groups``: they have one lengthscale, and one kernel of a sum.
     """
 
     def __init__(
@@ -213,12 +220,14 @@ class Search:
         trend: Trend,
         structure: Structure,
         prior: LengthscalePrior | None = None,
+        groups: Columns | None = None,
     ) -> None:
         self.likelihood = Likelihood(x, y, trend)
         self.spread = spread
         self.nu = nu
-        self.structure = structure if x.shape[1] > 1 else "isotropic"
-        self.n_lengths = x.shape[1] if self.structure == "per-axis" else 1
+        self.groups = columns(x.shape[1], ()) if groups is None else groups
+        self.structure = structure if len(self.groups) > 1 else "isotropic"
+        self.n_lengths = len(self.groups) if self.structure == "per-axis" else 1
         self.n_groups = 2 if self.structure == "additive" else 1
         self.learns_noise = noise is None
         self.noise = 0.0 if noise is None else np.asarray(noise, dtype=float) / spread**2
@@ -289,7 +298,10 @@ class Search:
         return -0.5 * float(np.sum(away**2))
 
     def _tied(self, gradient: FloatArray) -> FloatArray:
-        """Return the derivatives in shared hyperparameters: those of the axes' kernels are one and the same."""
+        """Return the derivatives in shared hyperparameters: of an axis's columns, and of the kernels of a sum."""
+        if self.structure == "per-axis" and self._has_circles:
+            by_axis = [float(np.sum(gradient[list(group)])) for group in self.groups]
+            return np.array([*by_axis, *gradient[-2:]])
         if self.structure != "additive":
             return gradient
         pairs = gradient[:-1].reshape(-1, 2)
@@ -303,14 +315,16 @@ class Search:
         if self.structure != "additive":
             return groups[0], noise
         one_axis, all_axes = groups
-        axes = range(self.likelihood.x.shape[1])
-        by_axis = [Kernel(self.nu, one_axis.lengthscale, one_axis.scale, (axis,)) for axis in axes]
+        by_axis = [Kernel(self.nu, one_axis.lengthscale, one_axis.scale, group) for group in self.groups]
         return SumKernel((*by_axis, all_axes)), noise
 
     def _kernel(self, parameters: FloatArray) -> Kernel:
         log_lengths = parameters[: self.n_lengths]
         log_scale = parameters[self.n_lengths] + self.ridge * np.sum(log_lengths)
         lengths = tuple(map(float, np.exp(log_lengths)))
+        if self.n_lengths > 1 and self._has_circles:
+            of_column = {column: length for group, length in zip(self.groups, lengths, strict=True) for column in group}
+            return Kernel(self.nu, tuple(of_column[column] for column in sorted(of_column)), math.exp(log_scale))
         return Kernel(self.nu, lengths if self.n_lengths > 1 else lengths[0], math.exp(log_scale))
 
     def parameters_of(self, kernel: Covariance) -> FloatArray:
@@ -318,10 +332,16 @@ class Search:
         groups = (kernel.parts[0], kernel.parts[-1]) if self.structure == "additive" else (kernel.parts[-1],)
         values: list[float] = []
         for part in groups:
-            log_lengths = np.log(np.broadcast_to(np.asarray(part.lengthscale, dtype=float), self.n_lengths))
+            lengths = np.atleast_1d(np.asarray(part.lengthscale, dtype=float))
+            # The columns of an axis share theirs, and the first ones come first.
+            log_lengths = np.log(np.broadcast_to(lengths[: len(self.groups)], self.n_lengths))
             log_scale = math.log(part.scale) - 2.0 * math.log(self.spread)
             values += [*log_lengths, log_scale - self.ridge * float(np.sum(log_lengths))]
         return np.array([*values, math.log(1e-2)] if self.learns_noise else values)
+
+    @property
+    def _has_circles(self) -> bool:
+        return any(len(group) > 1 for group in self.groups)
 
     def rescaled(self, kernel: Covariance, factor: float) -> Covariance:
         """Return a kernel with its prior variance multiplied."""
@@ -347,7 +367,7 @@ class Search:
     def _start_kernel(self, lengthscale: float) -> Covariance:
         if self.structure != "additive":
             return Kernel(self.nu, lengthscale, 1.0)
-        dim = self.likelihood.x.shape[1]
+        dim = len(self.groups)
         share = (1.0 - START_SHARE_OF_ALL_AXES) / dim
-        by_axis = [Kernel(self.nu, lengthscale / math.sqrt(dim), share, (axis,)) for axis in range(dim)]
+        by_axis = [Kernel(self.nu, lengthscale / math.sqrt(dim), share, group) for group in self.groups]
         return SumKernel((*by_axis, Kernel(self.nu, lengthscale, START_SHARE_OF_ALL_AXES)))

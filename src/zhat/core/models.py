@@ -13,10 +13,12 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from zhat.core.arrays import FloatArray, blocks, sobol
+from zhat.core.coordinates import Coordinates, n_trend_terms
 from zhat.core.fit import SMOOTHNESSES, LengthscalePrior, Search, Structure, spread_and_centre
 from zhat.core.gp import GaussianProcess
 from zhat.core.kernels import Covariance, Kernel
-from zhat.core.trend import Trend, basis, n_terms
+from zhat.core.torus import Periodic, embed
+from zhat.core.trend import Trend, TrendName, basis
 from zhat.core.walls import Walls
 
 #: Heights above this hardly matter: a number, and one more for each axis.
@@ -70,7 +72,7 @@ class ModelSpec:
 
     nu: float = 2.5
     structure: Structure = "isotropic"
-    trend: Trend = "constant"
+    trend: TrendName = "constant"
     rotated: bool = False
     warp: float = 0.0
 
@@ -96,47 +98,27 @@ class ModelSpec:
         return self.trend == "constant" and self.warp == 0.0 and self.structure != "additive"
 
     @property
-    def process_trend(self) -> Trend:
+    def process_trend(self) -> TrendName:
         """The trend of the process, as far as it is not taken off beforehand."""
         return "constant" if self.warp < 0.0 else self.trend
 
-    def n_parameters(self, dim: int) -> int:
+    def n_parameters(self, dim: int, periodic: Periodic = ()) -> int:
         """Return how many numbers are fitted to the data."""
         of_kernel = {"isotropic": 2, "per-axis": dim + 1, "additive": 4}[self.structure]
-        return of_kernel + n_terms(self.trend, dim) + int(self.warp != 0.0)
-
-
-@dataclass(frozen=True, eq=False)
-class Coordinates:
-    """An affine map of the cube, ``z = (x − origin) @ matrix``."""
-
-    origin: FloatArray
-    matrix: FloatArray
-
-    def __call__(self, x: FloatArray) -> FloatArray:
-        """Return the coordinates of the rows of ``x``."""
-        return np.ascontiguousarray((x - self.origin) @ self.matrix)
-
-    @classmethod
-    def plain(cls, dim: int) -> Coordinates:
-        """Return the cube's own, from its centre."""
-        return cls(np.full(dim, 0.5), np.eye(dim))
-
-    @classmethod
-    def rounding(cls, draws: FloatArray) -> Coordinates:
-        """Return the coordinates in which these points are round, with unit variance."""
-        dim = draws.shape[1]
-        values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(draws.T)))
-        return cls(np.mean(draws, axis=0), vectors / np.sqrt(np.maximum(values, 1e-14 / dim)))
+        return of_kernel + n_trend_terms(self.trend, dim, periodic) + int(self.warp != 0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Heights:
-    """Finite heights on the unit cube: where, how high, and with which noise variance. The lowest is 0."""
+    """Finite heights on the unit cube: where, how high, and with which noise variance. The lowest is 0.
+
+    Some axes of the cube may be periodic.
+    """
 
     x: FloatArray
     height: FloatArray
     noise: FloatArray
+    periodic: Periodic = ()
 
     @property
     def relevant_height(self) -> float:
@@ -150,7 +132,7 @@ class Heights:
         order = np.argsort(self.height, kind="stable")
         others = order[n // 2 :]
         kept = np.sort(np.concatenate([order[: n // 2], others[:: -(-len(others) // (n - n // 2))]]))
-        return Heights(self.x[kept], self.height[kept], self.noise[kept])
+        return Heights(self.x[kept], self.height[kept], self.noise[kept], self.periodic)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +198,7 @@ class Model:
         return np.asarray(np.expm1(np.minimum(exponent, LARGEST_EXPONENT)) / self.spec.warp)
 
     def _envelope_at(self, x: FloatArray) -> FloatArray:
-        return envelope_at(self.envelope, self.coordinates(x))
+        return envelope_at(self.envelope, self.coordinates(x), self.coordinates.trend("quadratic"))
 
     def variance(self, x: FloatArray) -> FloatArray:
         """Return the variance of the height at the rows of ``x``, to first order."""
@@ -252,10 +234,10 @@ class Surrogate:
 def fit_model(spec: ModelSpec, data: Heights, coordinates: Coordinates, start: Covariance | None = None) -> Model:
     """Return the model of this kind that suits the data best, starting from a kernel if there is one."""
     fitted_to = data.thinned(LARGEST_FIT)
-    z = coordinates(fitted_to.x)
-    envelope = fit_envelope(spec, fitted_to, z)
-    values, noise = modelled_values(spec, fitted_to, envelope_at(envelope, z))
-    trend = spec.process_trend
+    z, bowl = coordinates(fitted_to.x), coordinates.trend("quadratic")
+    envelope = fit_envelope(spec, fitted_to, z, bowl)
+    values, noise = modelled_values(spec, fitted_to, envelope_at(envelope, z, bowl))
+    trend = coordinates.trend(spec.process_trend)
     spread, centre = spread_and_centre(values, trend)
     size = math.sqrt(float(np.sum(np.var(z, axis=0)))) or 1.0
     if not spread > 0:
@@ -264,15 +246,18 @@ def fit_model(spec: ModelSpec, data: Heights, coordinates: Coordinates, start: C
         process = GaussianProcess.condition(Kernel(spec.nu, size, scale), z, values, noise, trend)
         return Model(spec, coordinates, process, 0.0, None, envelope)
     prior = LengthscalePrior(size, LENGTH_PRIOR_LOG_STD)
-    search = Search(z, (values - centre) / spread, spread, spec.nu, noise, trend, spec.structure, prior)
+    groups = coordinates.columns
+    search = Search(z, (values - centre) / spread, spread, spec.nu, noise, trend, spec.structure, prior, groups)
     kernel = search.run(start, quick=True).kernel
     process = GaussianProcess.condition(kernel, z, values, noise, trend)
-    score = process.profile_log_likelihood() - 0.5 * spec.n_parameters(z.shape[1]) * math.log(len(values))
+    n_parameters = spec.n_parameters(len(groups), coordinates.periodic)
+    score = process.profile_log_likelihood() - 0.5 * n_parameters * math.log(len(values))
     score -= WARP_PENALTY * (spec.warp > 0.0) + ADDITIVE_PENALTY * (spec.structure == "additive")
-    score += search.log_prior(search.parameters_of(kernel)) + _log_jacobian(spec, fitted_to, envelope_at(envelope, z))
+    score += search.log_prior(search.parameters_of(kernel))
+    score += _log_jacobian(spec, fitted_to, envelope_at(envelope, z, bowl))
     if fitted_to is not data:
         z = coordinates(data.x)
-        values, noise = modelled_values(spec, data, envelope_at(envelope, z))
+        values, noise = modelled_values(spec, data, envelope_at(envelope, z, bowl))
         process = GaussianProcess.condition(kernel, z, values, noise, trend)
     return Model(spec, coordinates, process, score, search, envelope)
 
@@ -292,17 +277,17 @@ def learned_noise(x: FloatArray, height: FloatArray) -> float:
     return max((search.run() for search in searches), key=lambda found: found.log_likelihood).noise
 
 
-def fit_envelope(spec: ModelSpec, data: Heights, z: FloatArray) -> FloatArray | None:
+def fit_envelope(spec: ModelSpec, data: Heights, z: FloatArray, bowl: Trend = "quadratic") -> FloatArray | None:
     """Return the coefficients of what is taken off the heights before they are warped, a quadratic; None if none is."""
     if spec.warp >= 0.0 or spec.trend != "quadratic":
         return None
     heights = compressed(data.height, data.relevant_height)
-    return np.asarray(np.linalg.lstsq(basis("quadratic", z), heights, rcond=None)[0])
+    return np.asarray(np.linalg.lstsq(basis(bowl, z), heights, rcond=None)[0])
 
 
-def envelope_at(envelope: FloatArray | None, z: FloatArray) -> FloatArray:
+def envelope_at(envelope: FloatArray | None, z: FloatArray, bowl: Trend = "quadratic") -> FloatArray:
     """Return what is taken off the heights at these coordinates."""
-    return np.zeros(len(z)) if envelope is None else np.asarray(basis("quadratic", z) @ envelope)
+    return np.zeros(len(z)) if envelope is None else np.asarray(basis(bowl, z) @ envelope)
 
 
 def compressed(height: FloatArray, limit: float) -> FloatArray:
@@ -350,9 +335,9 @@ def left_out_error(model: Model, data: Heights, volumes: FloatArray) -> float:
     return math.sqrt(float(np.sum((volumes * wrong) ** 2)))
 
 
-def nearest_volumes(x: FloatArray, n: int = 4096) -> FloatArray:
+def nearest_volumes(x: FloatArray, n: int = 4096, periodic: Periodic = ()) -> FloatArray:
     """Return the share of the unit cube that is nearest to each row of ``x``."""
-    points = sobol(n, x.shape[1], 0)
+    points, x = embed(sobol(n, x.shape[1], 0), periodic), embed(x, periodic)
     nearest = np.concatenate([np.argmin(cdist(points[rows], x), axis=1) for rows in blocks(n, len(x))])
     return np.bincount(nearest, minlength=len(x)) / n
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from zhat.core.arrays import FloatArray, GradientSurface, Surface
 from zhat.core.logspace import log_sum_exp
-from zhat.core.smc import reflect
+from zhat.core.torus import Periodic, reflect
 
 #: Draws whose mean energy is this many standard errors off are not draws from e^{-λg}.
 LARGEST_ENERGY_SHIFT = 4.0
@@ -85,13 +85,17 @@ def langevin_endpoints(
     generator: np.random.Generator,
     n_steps: int = 20,
     step_size: float = 1e-3,
+    periodic: Periodic = (),
 ) -> FloatArray:
-    """Return where the paper's Langevin steps lead: x ← x − β∇g(x) + √(2β/λ) ε, reflected at the boundary."""
+    """Return where the paper's Langevin steps lead: x ← x − β∇g(x) + √(2β/λ) ε, reflected at the boundary.
+
+    On periodic axes they go round.
+    """
     points = starts
     noise_size = math.sqrt(2.0 * step_size / inverse_temperature)
     for _ in range(n_steps):
         noise = noise_size * generator.standard_normal(points.shape)
-        points = reflect(points - step_size * gradient(points) + noise)
+        points = reflect(points - step_size * gradient(points) + noise, periodic)
     return points
 
 
@@ -103,6 +107,7 @@ def draw_langevin(
     generator: np.random.Generator,
     n_steps: int = 20,
     step_size: float = 1e-3,
+    periodic: Periodic = (),
 ) -> Draws:
     """Return ``n`` endpoints of Langevin steps from uniform starts, and whether they follow e^{-λg}.
 
@@ -110,7 +115,9 @@ def draw_langevin(
     e^{-λg}/Z, which the check on their energies then says. ``surface`` returns g and ∇g.
     """
     starts = generator.random((n, dim))
-    points = langevin_endpoints(lambda x: surface(x)[1], inverse_temperature, starts, generator, n_steps, step_size)
+    points = langevin_endpoints(
+        lambda x: surface(x)[1], inverse_temperature, starts, generator, n_steps, step_size, periodic
+    )
     energies = surface(points)[0]
     reference = surface(generator.random((N_REFERENCE, dim)))[0]
     moments = weighted_moments(reference, -inverse_temperature * reference)

@@ -17,6 +17,7 @@ from scipy.special import gammaln
 
 from zhat.core.arrays import FloatArray, IndexArray, Surface, blocks, sobol
 from zhat.core.logspace import effective_sample_size, log_mean_exp, log_sum_exp
+from zhat.core.torus import Periodic, circular_mean, reflect, shortest
 
 #: Share of the particles that must stay effective from one temperature to the next.
 ESS_SHARE = 0.5
@@ -54,7 +55,13 @@ class Population:
 
 
 def sequential_monte_carlo(
-    surface: Surface, inverse_temperature: float, dim: int, n: int, last_sweeps: int, generator: np.random.Generator
+    surface: Surface,
+    inverse_temperature: float,
+    dim: int,
+    n: int,
+    last_sweeps: int,
+    generator: np.random.Generator,
+    periodic: Periodic = (),
 ) -> Population:
     """Carry ``n`` particles (made even) from the uniform distribution to e^{-λg}/Z, and let them spread over it."""
     n += n % 2
@@ -73,7 +80,7 @@ def sequential_monte_carlo(
         chosen = _systematic(log_weights, generator)
         points, energies, ancestors = points[chosen], energies[chosen], ancestors[chosen]
         sweeps = last_sweeps if beta == 1.0 else SWEEPS
-        acceptance = _move(surface, beta * inverse_temperature, points, energies, sweeps, generator)
+        acceptance = _move(surface, beta * inverse_temperature, points, energies, sweeps, generator, periodic)
         n_points += sweeps * n
         if beta == 1.0:
             break
@@ -136,6 +143,7 @@ def _move(
     energies: FloatArray,
     sweeps: int,
     generator: np.random.Generator,
+    periodic: Periodic,
 ) -> float:
     """Move all particles in place and return the share of moves accepted."""
     n, dim = points.shape
@@ -150,9 +158,9 @@ def _move(
             second = (first + generator.integers(1, half, size=half)) % half
             # Every fifth sweep jumps by the whole difference, which leads from one mode to another.
             gamma = 1.0 if sweep % 5 == 4 else factor
-            jump = gamma * (pool[first] - pool[second])
+            jump = gamma * shortest(pool[first] - pool[second], periodic)
             jump += 1e-4 * np.std(points, axis=0) * generator.standard_normal((half, dim))
-            proposal = reflect(points[mine] + jump)
+            proposal = reflect(points[mine] + jump, periodic)
             new = surface(proposal)
             better = np.log(generator.random(half)) < inverse_temperature * (energies[mine] - new)
             points[mine][better] = proposal[better]
@@ -164,24 +172,29 @@ def _move(
     return float(accepted / (sweeps * n))
 
 
-def reflect(points: FloatArray) -> FloatArray:
-    """Fold points into the unit cube, as a ball would bounce between its faces."""
-    folded = np.mod(points, 2.0)
-    return np.where(folded > 1.0, 2.0 - folded, folded)
-
-
 def importance_draws(
     surface: Surface,
     inverse_temperature: float,
     particles: FloatArray,
     n: int,
     generator: np.random.Generator,
+    periodic: Periodic = (),
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return ``n`` draws from a mixture of t distributions around particles: points, energies and log weights.
 
     The mean of the weights estimates ∫ e^{-λg}. Particles that follow e^{-λg} only roughly are replaced by draws,
     resampled by their weights, until the mixture fits as well as it will.
     """
+    if periodic:
+        # The mixture knows the cube's faces only: those of periodic axes are put where fewest particles are.
+        turn = circular_mean(particles, periodic) - 0.5
+
+        def turned(points: FloatArray) -> FloatArray:
+            return surface(reflect(points + turn, periodic))
+
+        particles = reflect(particles - turn, periodic)
+        points, energies, log_weights = importance_draws(turned, inverse_temperature, particles, n, generator)
+        return reflect(points + turn, periodic), energies, log_weights
     best, n_pilot = 0.0, max(n // PILOT_SHARE, 512)
     for _ in range(MAX_REFITS):
         points, _, log_weights = _around(surface, inverse_temperature, particles, n_pilot, generator)

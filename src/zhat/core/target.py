@@ -19,6 +19,7 @@ from zhat.core.logspace import effective_sample_size, log_mean_exp, relative_sta
 from zhat.core.quadrature import LogIntegral, mean_over_scrambles
 from zhat.core.sampling import Draws, checked_draws, weighted_moments
 from zhat.core.smc import importance_draws, sequential_monte_carlo
+from zhat.core.torus import Periodic
 
 #: The highest dimension of the adaptive grid.
 GRID_DIM = 3
@@ -123,6 +124,7 @@ def target(
     dim: int,
     generator: np.random.Generator,
     effort: Effort = THOROUGH,
+    periodic: Periodic = (),
 ) -> Target:
     """Return the distribution e^{-λg}/Z, represented by the method that fits its dimension and shape."""
     if dim <= GRID_DIM:
@@ -132,7 +134,7 @@ def target(
         points.append(sobol(effort.pool_points // effort.scrambles, dim, generator))
         log_values.append(-inverse_temperature * surface(points[-1]))
         if effective_sample_size(log_values[0]) < NARROW * len(log_values[0]):
-            return narrow_target(surface, inverse_temperature, dim, generator, effort)
+            return narrow_target(surface, inverse_temperature, dim, generator, effort, periodic)
     integral = mean_over_scrambles(np.array(log_values))
     flat = np.concatenate(log_values)
     return PoolTarget(np.vstack(points), -flat / inverse_temperature, flat, integral)
@@ -144,13 +146,14 @@ def narrow_target(
     dim: int,
     generator: np.random.Generator,
     effort: Effort = THOROUGH,
+    periodic: Periodic = (),
 ) -> Target:
     """Return e^{-λg}/Z as a pool that sequential Monte Carlo has found its way to."""
     population = sequential_monte_carlo(
-        surface, inverse_temperature, dim, effort.particles, effort.last_sweeps, generator
+        surface, inverse_temperature, dim, effort.particles, effort.last_sweeps, generator, periodic
     )
     points, energies, log_weights = importance_draws(
-        surface, inverse_temperature, population.points, effort.pool_points, generator
+        surface, inverse_temperature, population.points, effort.pool_points, generator, periodic
     )
     n_points = population.n_points + len(points)
     error = relative_standard_error(log_weights)

@@ -18,6 +18,7 @@ from zhat.core.arrays import BoolArray, FloatArray
 from zhat.core.fit import Search, spread_and_centre
 from zhat.core.gp import GaussianProcess
 from zhat.core.kernels import Kernel
+from zhat.core.torus import Periodic, embed
 
 #: The distance has kinks where two walls are as near as each other, and is smooth elsewhere.
 WALL_NU = 1.5
@@ -31,16 +32,21 @@ N_DOUBTFUL = 1024
 
 @dataclass(frozen=True, eq=False)
 class Walls:
-    """A process whose value is the distance from the nearest wall, positive where the energy is finite."""
+    """A process whose value is the distance from the nearest wall, positive where the energy is finite.
+
+    It lives on the cube with its periodic axes embedded as circles.
+    """
 
     process: GaussianProcess
+    periodic: Periodic = ()
 
     @classmethod
-    def around(cls, x: FloatArray, finite: BoolArray) -> Walls | None:
+    def around(cls, x: FloatArray, finite: BoolArray, periodic: Periodic = ()) -> Walls | None:
         """Return the walls between points, given whether the energy is finite at each; None if it always is."""
         if np.all(finite):
             return None
         reach = np.full(len(x), np.sqrt(x.shape[1]))
+        x = embed(x, periodic)
         if np.any(finite):
             apart = cdist(x[finite], x[~finite])
             reach[finite], reach[~finite] = np.min(apart, axis=1), np.min(apart, axis=0)
@@ -48,10 +54,10 @@ class Walls:
         noise = (DISTANCE_SD * reach) ** 2 + SMALLEST_SD**2
         spread, centre = spread_and_centre(distance, "constant")
         if not spread > 0:
-            return cls(GaussianProcess.condition(Kernel(WALL_NU, 1.0, 1e-6), x, distance, noise, "constant"))
+            return cls(GaussianProcess.condition(Kernel(WALL_NU, 1.0, 1e-6), x, distance, noise, "constant"), periodic)
         search = Search(x, (distance - centre) / spread, spread, WALL_NU, noise, "constant", "isotropic")
         kernel = search.run(quick=True).kernel
-        return cls(GaussianProcess.condition(kernel, x, distance, noise, "constant"))
+        return cls(GaussianProcess.condition(kernel, x, distance, noise, "constant"), periodic)
 
     def height(self, x: FloatArray) -> FloatArray:
         """Return minus the log probability that the energy is finite."""
@@ -66,7 +72,8 @@ class Walls:
     def unlike(self, x: FloatArray, point: FloatArray) -> FloatArray:
         """Return how little the side at the rows of ``x`` has to do with that at a point, between 0 and 1."""
         _, sd = self._distance(point[None, :])
-        return np.asarray(-np.expm1(-0.5 * np.sum((x - point) ** 2, axis=1) / (2.0 * sd[0]) ** 2))
+        apart = np.sum((embed(x, self.periodic) - embed(point[None, :], self.periodic)) ** 2, axis=1)
+        return np.asarray(-np.expm1(-0.5 * apart / (2.0 * sd[0]) ** 2))
 
     def relative_variance(self, x: FloatArray, weights: FloatArray) -> float:
         """Return what the walls' unknown places contribute to the variance of log ∫ e^{-h}.
@@ -77,8 +84,9 @@ class Walls:
         # The weights hold the probability p of being inside; whether a point is has the sd √(p(1 − p)).
         spread = weights * np.exp(0.5 * (log_ndtr(-mean / sd) - log_ndtr(mean / sd)))
         most = np.argsort(-spread, kind="stable")[:N_DOUBTFUL]
-        correlation = self.process.covariance(x[most]) / np.outer(sd[most], sd[most])
+        correlation = self.process.covariance(embed(x[most], self.periodic)) / np.outer(sd[most], sd[most])
         return max(float(spread[most] @ correlation @ spread[most]), 0.0)
 
     def _distance(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        x = embed(x, self.periodic)
         return self.process.mean(x), np.sqrt(self.process.variance(x) + SMALLEST_SD**2)

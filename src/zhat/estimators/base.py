@@ -44,6 +44,8 @@ class Task:
         f + λσ²/2.
     n_given
         How many of the evaluations were there to begin with; they are part of the budget here.
+    periodic
+        Indices of the axes whose two ends are the same place, in rising order.
     """
 
     dim: int
@@ -53,6 +55,7 @@ class Task:
     seed: int = 0
     noise_kind: NoiseKind = "energy"
     n_given: int = 0
+    periodic: tuple[int, ...] = ()
 
     def generator(self, purpose: int) -> np.random.Generator:
         """Return the generator for one of the estimator's purposes, numbered by it."""

@@ -1,5 +1,7 @@
 """Gauss-Legendre nodes as a design, where nothing can beat them: a smooth integrand on an interval, without noise.
 
+On a circle, equally spaced nodes are what they are on an interval.
+
 A process that is as smooth as that can be known to machine precision, and the points that an adaptive design heaps up
 are in the way: covariances become singular long before. So on an interval the points are nodes of the rule with as
 many of them as the budget has, for as long as the surrogate expects the whole rule to leave nothing to be wished for;
@@ -43,9 +45,17 @@ def gauss_rule(n: int) -> tuple[FloatArray, FloatArray]:
     return 0.5 * (nodes[:, None] + 1.0), 0.5 * weights
 
 
+def rule(task: Task) -> tuple[FloatArray, FloatArray]:
+    """Return nodes and weights of the rule for a task: equally spaced and equal ones on a circle."""
+    n = task.budget
+    if task.periodic:
+        return (np.arange(n)[:, None] + 0.5) / n, np.full(n, 1.0 / n)
+    return gauss_rule(n)
+
+
 def nearest_nodes(task: Task, points: FloatArray) -> FloatArray:
     """Return, for each point in turn, the nearest node that is not taken yet."""
-    nodes = gauss_rule(task.budget)[0]
+    nodes = rule(task)[0]
     distance = np.abs(points - nodes[:, 0])
     chosen: list[int] = []
     for row in distance:
@@ -63,7 +73,7 @@ def nodes_left(task: Task, surrogate: Surrogate, asked: FloatArray, region: Regi
     taken = _taken(task, asked)
     if taken is None or surrogate.walls is not None:
         return None
-    left = gauss_rule(task.budget)[0][~taken]
+    left = rule(task)[0][~taken]
     if np.sum(taken) >= TOO_EARLY * task.budget and _sd_left(surrogate, left, region) > GOOD_ENOUGH:
         return None
     return left
@@ -73,7 +83,7 @@ def _taken(task: Task, asked: FloatArray) -> BoolArray | None:
     """Return which nodes were asked for; None if anything else was, or there is no rule."""
     if not has_rule(task):
         return None
-    nodes = gauss_rule(task.budget)[0]
+    nodes = rule(task)[0]
     return np.isin(nodes[:, 0], asked) if np.all(np.isin(asked, nodes)) else None
 
 
@@ -93,4 +103,4 @@ def rule_value(task: Task, seen: Seen) -> float | None:
     if taken is None or not np.all(taken) or not np.all(np.isfinite(seen.y)) or np.any(seen.noise_std > 0.0):
         return None
     order = np.argsort(seen.unit[:, 0])
-    return log_sum_exp(np.log(gauss_rule(task.budget)[1]) - task.inverse_temperature * seen.y[order])
+    return log_sum_exp(np.log(rule(task)[1]) - task.inverse_temperature * seen.y[order])

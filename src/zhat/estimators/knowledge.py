@@ -78,6 +78,8 @@ class Knowledge:
         Each one's place among all evaluations.
     n_asked
         How many evaluations there were, failed ones included.
+    periodic
+        The periodic axes of the cube.
     """
 
     x: FloatArray
@@ -85,6 +87,7 @@ class Knowledge:
     noise: FloatArray
     position: FloatArray
     n_asked: int
+    periodic: tuple[int, ...] = ()
 
     @property
     def lowest(self) -> float:
@@ -110,7 +113,7 @@ class Knowledge:
         """Return the finite ones, from the lowest up."""
         finite = np.isfinite(self.y)
         height = self.y[finite] - self.lowest
-        return Heights(self.x[finite], height, self.noise[finite])
+        return Heights(self.x[finite], height, self.noise[finite], self.periodic)
 
 
 def knowledge(task: Task, seen: Seen, learned: float) -> Knowledge:
@@ -120,7 +123,8 @@ def knowledge(task: Task, seen: Seen, learned: float) -> Knowledge:
     variances = noise_variances(task, seen.noise_std[ok])
     noise = np.full(int(np.sum(ok)), learned) if variances is None else scale**2 * variances
     y = energies_without_shift(task, seen.y[ok], noise / scale**2)
-    return Knowledge(seen.unit[ok], scale * y, noise, np.flatnonzero(ok).astype(float), len(seen))
+    position = np.flatnonzero(ok).astype(float)
+    return Knowledge(seen.unit[ok], scale * y, noise, position, len(seen), task.periodic)
 
 
 @dataclass(frozen=True, eq=False)

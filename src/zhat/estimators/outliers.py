@@ -9,6 +9,7 @@ rare and may lie anywhere.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -43,7 +44,7 @@ def outliers(model: Model, known: Knowledge) -> dict[int, float]:
     if len(suspects) == 0:
         return {}
     rest = np.setdiff1d(np.arange(len(sds)), suspects)
-    others = Heights(data.x[rest], data.height[rest], data.noise[rest])
+    others = replace(data, x=data.x[rest], height=data.height[rest], noise=data.noise[rest])
     without = fit_model(model.spec, others, model.coordinates)
     # Wherever it lies: about as far as the values spread, which hardly matters as a logarithm.
     log_anywhere = -math.log(math.sqrt(2.0 * math.pi) * max(float(np.std(data.height)), 1e-300)) - 0.5

@@ -9,8 +9,8 @@ from zhat.core.arrays import FloatArray
 from zhat.core.belief import first_order_variance
 from zhat.core.design import candidate_set
 from zhat.core.models import Surrogate
-from zhat.core.smc import reflect
 from zhat.core.target import Effort, Target, target
+from zhat.core.torus import clip, reflect, unrolled
 from zhat.estimators.hidden import hidden_mass
 from zhat.estimators.knowledge import Knowledge, Prediction
 
@@ -34,7 +34,7 @@ N_REGION = 2048
 
 def distribution(surrogate: Surrogate, dim: int, generator: np.random.Generator, effort: Effort) -> Target:
     """Return e^{-height}."""
-    return target(surrogate.height, 1.0, dim, generator, effort)
+    return target(surrogate.height, 1.0, dim, generator, effort, surrogate.model.coordinates.periodic)
 
 
 def next_points(
@@ -94,10 +94,10 @@ def spread_candidates(known: Knowledge, draws: FloatArray, generator: np.random.
     """Return points to choose from: draws from the integrand, points all over the cube, steps from the lowest ones."""
     dim = draws.shape[1]
     lowest = known.x[np.argsort(known.y)[:8]]
-    steps = 0.3 * np.std(draws, axis=0) * generator.standard_normal((N_STEPS, dim))
-    near = np.clip(lowest[generator.integers(len(lowest), size=N_STEPS)] + steps, 0.0, 1.0)
-    cube = np.vstack([np.unique(candidate_set(N_CUBE // 2, dim), axis=0), generator.random((N_CUBE // 2, dim))])
-    return np.vstack([draws, cube, near])
+    steps = 0.3 * np.std(unrolled(draws, known.periodic), axis=0) * generator.standard_normal((N_STEPS, dim))
+    near = clip(lowest[generator.integers(len(lowest), size=N_STEPS)] + steps, known.periodic)
+    even = np.unique(candidate_set(N_CUBE // 2, dim, known.periodic), axis=0)
+    return np.vstack([draws, even, generator.random((N_CUBE // 2, dim)), near])
 
 
 def cloud(known: Knowledge, generator: np.random.Generator) -> FloatArray:
@@ -106,9 +106,9 @@ def cloud(known: Knowledge, generator: np.random.Generator) -> FloatArray:
     What a surrogate promises far from anything low is worth nothing while the integrand is yet to be found.
     """
     dim = known.x.shape[1]
-    lowest = known.x[np.argsort(known.y)[: 2 * dim + 2]]
+    lowest = unrolled(known.x[np.argsort(known.y)[: 2 * dim + 2]], known.periodic)
     values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(lowest.T)))
     root = vectors * np.sqrt(np.maximum(values, 1e-8))
     scale = np.array(CLOUD_SCALES)[generator.integers(len(CLOUD_SCALES), size=N_DRAWS)]
     steps = (generator.standard_normal((N_DRAWS, dim)) * scale[:, None]) @ root.T
-    return reflect(lowest[generator.integers(min(3, len(lowest)), size=N_DRAWS)] + steps)
+    return reflect(lowest[generator.integers(min(3, len(lowest)), size=N_DRAWS)] + steps, known.periodic)

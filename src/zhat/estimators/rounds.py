@@ -15,12 +15,12 @@ from functools import lru_cache
 import numpy as np
 
 from zhat.core.arrays import FloatArray, sobol
+from zhat.core.coordinates import Coordinates, n_trend_terms
 from zhat.core.fit import SMOOTHNESSES
 from zhat.core.kernels import Covariance
 from zhat.core.models import (
     INTEGRAND,
     LARGEST_EXPONENT,
-    Coordinates,
     Heights,
     Model,
     ModelSpec,
@@ -31,7 +31,8 @@ from zhat.core.models import (
     nearest_volumes,
 )
 from zhat.core.target import QUICK
-from zhat.core.trend import Trend, n_terms
+from zhat.core.torus import Periodic, embed, unrolled
+from zhat.core.trend import TrendName
 from zhat.core.walls import Walls
 from zhat.estimators.base import Task, noise_variances
 from zhat.estimators.gauss import has_rule, nearest_nodes, nodes_left
@@ -129,7 +130,7 @@ def first_size(task: Task) -> int:
 
     Those that were given are among them, all of them: nobody predicted anything of these.
     """
-    wanted = max(16, n_terms("quadratic", task.dim) + task.dim + 2)
+    wanted = max(16, n_trend_terms("quadratic", task.dim, task.periodic) + task.dim + 2)
     return min(task.budget, max(2, task.n_given, min(wanted, task.budget // 4)))
 
 
@@ -185,7 +186,7 @@ def _make_round(task: Task, seen: Seen, before: Round | None, is_last: bool) -> 
     if not is_last:
         # Rounds are remembered, and what it takes to doubt hyperparameters is large.
         models = (replace(models[0], search=None),)
-    surrogate = Surrogate(models[0], Walls.around(known.x, np.isfinite(known.y)))
+    surrogate = Surrogate(models[0], Walls.around(known.x, np.isfinite(known.y), task.periodic))
     made = Round(
         n=n, surrogate=surrogate, models=models, height_spec=height_spec, power_specs=power_specs,
         kernels=kernels, rotation=rotation, compare_at=compare_at,
@@ -205,7 +206,7 @@ def _learned_noise(task: Task, seen: Seen, before: Round | None) -> float:
     # Those that matter; by what the surrogate made of them, as the lowest values seen owe it to their noise.
     height = data.height if before is None else before.surrogate.model.height(data.x)
     near = np.argsort(height, kind="stable")[: max(16, len(height) // 2)]
-    return learned_noise(data.x[near], data.height[near])
+    return learned_noise(embed(data.x[near], task.periodic), data.height[near])
 
 
 def _compare(
@@ -231,7 +232,8 @@ def _best_first(models: Iterable[Model]) -> tuple[Model, ...]:
 def _fit(spec: ModelSpec, data: Heights, rotation: Coordinates | None, kernels: dict[ModelSpec, Covariance]) -> Model:
     """Return a model of this kind, fitted from where its hyperparameters were last, and note where they are now."""
     coordinates = rotation if spec.rotated else None
-    model = fit_model(spec, data, coordinates or Coordinates.plain(data.x.shape[1]), kernels.get(spec))
+    coordinates = coordinates or Coordinates.plain(data.x.shape[1], data.periodic)
+    model = fit_model(spec, data, coordinates, kernels.get(spec))
     kernels[spec] = model.process.kernel
     return model
 
@@ -241,8 +243,8 @@ def _compare_powers(
 ) -> tuple[Model, ...]:
     """Return models of powers of the integrand, best first: of those given and their neighbours, or of all."""
     dim = data.x.shape[1]
-    trends: list[Trend] = ["constant"]
-    if len(data.height) > n_terms("quadratic", dim) + dim + 1:
+    trends: list[TrendName] = ["constant"]
+    if len(data.height) > n_trend_terms("quadratic", dim, data.periodic) + dim + 1:
         trends.append("quadratic")
     powers = tuple(power for power in POWERS if -power <= _largest_warp(data))
     if not powers:
@@ -271,7 +273,7 @@ def _better(data: Heights, of_heights: tuple[Model, ...], of_powers: tuple[Model
     itself = tuple(model for model in of_powers if model.spec.warp == INTEGRAND)
     if not itself or everything[0].spec.warp < 0.0:
         return everything
-    volumes = nearest_volumes(data.x)
+    volumes = nearest_volumes(data.x, periodic=data.periodic)
     # Where the integrand fills next to nothing of the cube, what is left out elsewhere says nothing of it.
     if float(volumes @ np.exp(-data.height)) < WIDE:
         return everything
@@ -297,7 +299,7 @@ def _neighbours(spec: ModelSpec, data: Heights, can_rotate: bool) -> list[ModelS
         found += [replace(spec, structure="isotropic"), replace(spec, structure="per-axis")]
         of_curves = replace(spec, structure="additive", trend="constant", warp=0.0)
         found += [replace(of_curves, nu=nu) for nu in CURVE_SMOOTHNESSES]
-    if n > n_terms("quadratic", dim) + dim + 1:
+    if n > n_trend_terms("quadratic", dim, data.periodic) + dim + 1:
         found += [replace(spec, trend="constant", warp=0.0)]
         whole = replace(spec, structure="isotropic") if spec.structure == "additive" else spec
         place = warps.index(spec.warp)
@@ -325,7 +327,7 @@ def _plan(task: Task, made: Round, known: Knowledge, unit: FloatArray) -> Round:
         points = next_points(made.surrogate, made.predictions, known, density, draws, size, generator, nodes=nodes)
     return replace(
         made,
-        rotation=_rotation(draws, made.rotation),
+        rotation=_rotation(draws, made.rotation, task.periodic),
         n_drawn=n_drawn,
         predictions=(*made.predictions, _predict(made, known, points, drawing)),
         plan=points,
@@ -350,9 +352,9 @@ def _decide_drawn(task: Task, made: Round, known: Knowledge) -> int:
     return max(1, round(share * task.budget))
 
 
-def _rotation(draws: FloatArray, old: Coordinates | None) -> Coordinates | None:
+def _rotation(draws: FloatArray, old: Coordinates | None, periodic: Periodic) -> Coordinates | None:
     """Return the coordinates in which the draws are round, if they are narrow anywhere."""
     if draws.shape[1] == 1:
         return None
-    smallest = math.sqrt(max(float(np.linalg.eigvalsh(np.cov(draws.T))[0]), 0.0))
-    return Coordinates.rounding(draws) if smallest < NARROW_SD else old
+    smallest = math.sqrt(max(float(np.linalg.eigvalsh(np.cov(unrolled(draws, periodic).T))[0]), 0.0))
+    return Coordinates.rounding(draws, periodic) if smallest < NARROW_SD else old

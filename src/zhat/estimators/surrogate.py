@@ -16,6 +16,7 @@ from zhat.core.gp import GaussianProcess
 from zhat.core.kernels import Covariance, Kernel
 from zhat.core.quadrature import LogIntegral, trapezoid
 from zhat.core.target import Target, target
+from zhat.core.torus import Periodic, columns, embed, gradient_on_cube
 from zhat.core.trend import Trend
 from zhat.errors import InvalidArgument
 from zhat.estimators.base import Task, energies_without_shift, finite_energies, noise_variances
@@ -73,22 +74,28 @@ class SurrogateSettings:
         lengthscale = self.lengthscale or DESIGN_LENGTHSCALE * math.sqrt(task.dim)
         n_candidates = 2 ** math.ceil(math.log2(max(FEWEST_CANDIDATES, CANDIDATES_A_POINT * task.budget)))
         kernel = Kernel(nu, lengthscale)
-        return maximum_variance_design(kernel, n, task.dim, given=given, n_candidates=n_candidates).points
+        found = maximum_variance_design(
+            kernel, n, task.dim, given=given, n_candidates=n_candidates, periodic=task.periodic
+        )
+        return found.points
 
     def fit(
-        self, x: FloatArray, y: FloatArray, noise: float | FloatArray | None
+        self, x: FloatArray, y: FloatArray, noise: float | FloatArray | None, periodic: Periodic = ()
     ) -> tuple[GaussianProcess, float | FloatArray]:
         """Return the process given finite values ``y`` at ``x``, and the noise variance it was given or learned.
 
-        ``noise`` is one number, one for each value, or None to learn one number.
+        It lives on the cube with its periodic axes embedded as circles. ``noise`` is one number, one for each value, or
+        None to learn one number.
         """
+        groups = columns(x.shape[1], periodic)
+        x = embed(x, periodic)
         trend: Trend = "constant" if self.constant_mean else "zero"
         if self.lengthscale is not None and noise is not None:
             nu = self.nu[0] if isinstance(self.nu, tuple) else self.nu
             kernel: Covariance = Kernel(nu, self.lengthscale, self.scale)
         else:
             structure: Structure = "per-axis" if self.per_axis else "isotropic"
-            found = fit(x, y, nu=self.nu, noise=noise, trend=trend, structure=structure)
+            found = fit(x, y, nu=self.nu, noise=noise, trend=trend, structure=structure, groups=groups)
             kernel, noise = found.kernel, found.noise if noise is None else noise
         return GaussianProcess.condition(kernel, x, y, noise, trend), noise
 
@@ -100,19 +107,35 @@ class Surrogate:
     Attributes
     ----------
     process
-        The Gaussian process.
+        The Gaussian process, on the cube with its periodic axes embedded as circles.
     noise_variance
         Known or learned; one number, or one for each value.
     target
         e^{-λμ}/Ẑ₁: draws.
     log_integral
         log Ẑ₁ with its own error.
+    periodic
+        The periodic axes.
     """
 
     process: GaussianProcess
     noise_variance: float | FloatArray
     target: Target
     log_integral: LogIntegral
+    periodic: Periodic = ()
+
+    def mean(self, x: FloatArray) -> FloatArray:
+        """Return μ at points of the cube."""
+        return self.process.mean(embed(x, self.periodic))
+
+    def mean_and_gradient(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return μ and ∇μ at points of the cube."""
+        mean, slopes = self.process.mean_and_gradient(embed(x, self.periodic))
+        return mean, gradient_on_cube(slopes, x, self.periodic)
+
+    def covariance(self, x: FloatArray) -> FloatArray:
+        """Return the posterior covariance between points of the cube."""
+        return self.process.covariance(embed(x, self.periodic))
 
 
 def surrogate(settings: SurrogateSettings, task: Task, facts: Evaluations) -> Surrogate | None:
@@ -136,12 +159,18 @@ def _surrogate(
     y, known = np.frombuffer(y_bytes), noise_variances(task, np.frombuffer(std_bytes))
     # One number for all where there is one, which is what hyperparameters have always been fitted with.
     shared = None if known is None else float(known[0]) if np.all(known == known[0]) else known
-    process, noise = settings.fit(unit, energies_without_shift(task, y, 0.0 if known is None else known), shared)
+    unshifted = energies_without_shift(task, y, 0.0 if known is None else known)
+    process, noise = settings.fit(unit, unshifted, shared, task.periodic)
     if known is None and task.noise_kind == "likelihood":
         unshifted = energies_without_shift(task, y, noise)
-        process = GaussianProcess.condition(process.kernel, unit, unshifted, noise, process.trend)
-    distribution = target(process.mean, task.inverse_temperature, task.dim, task.generator(_TARGET_PURPOSE))
+        process = GaussianProcess.condition(process.kernel, process.x, unshifted, noise, process.trend)
+
+    def mean(x: FloatArray) -> FloatArray:
+        return process.mean(embed(x, task.periodic))
+
+    generator = task.generator(_TARGET_PURPOSE)
+    distribution = target(mean, task.inverse_temperature, task.dim, generator, periodic=task.periodic)
     integral = distribution.log_integral
     if settings.trapezoid_points:
-        integral = trapezoid(process.mean, task.inverse_temperature, task.dim, settings.trapezoid_points)
-    return Surrogate(process, noise, distribution, integral)
+        integral = trapezoid(mean, task.inverse_temperature, task.dim, settings.trapezoid_points)
+    return Surrogate(process, noise, distribution, integral, task.periodic)

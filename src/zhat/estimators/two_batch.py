@@ -136,7 +136,7 @@ class TwoBatch:
             note = f"λσ = {noise:.2g} is large: the estimate is the smoothed surrogate's, without residuals"
             return replace(smoothed, notes=(note, *smoothed.notes))
         points, y = facts.unit[n_first:][ok], facts.y[n_first:][ok]
-        residuals = task.inverse_temperature * (found.process.mean(points) - y)
+        residuals = task.inverse_temperature * (found.mean(points) - y)
         integral = found.log_integral
         finding = average(residuals + log_noise_correction(task, variances), integral.value, integral.error)
         draws = self._draws(task, found)
@@ -163,7 +163,7 @@ class TwoBatch:
     def surface(self, task: Task, facts: Evaluations) -> tuple[Surface, int]:
         """Return the first batch's surrogate of the energy on the unit cube, and the size of that batch."""
         found = self.first_batch(task, facts)
-        return (lambda x: np.full(len(x), np.inf)) if found is None else found.process.mean, self.n_first(task)
+        return (lambda x: np.full(len(x), np.inf)) if found is None else found.mean, self.n_first(task)
 
     def _draws(self, task: Task, found: Surrogate) -> Draws:
         """Return all draws of the second batch; the k-th does not depend on how many are asked for at a time."""
@@ -172,8 +172,8 @@ class TwoBatch:
         if self.sampler == "exact":
             return found.target.draw(n, generator)
         return draw_langevin(
-            found.process.mean_and_gradient, task.inverse_temperature, task.dim, n, generator,
-            self.langevin_steps, self.langevin_step_size,
+            found.mean_and_gradient, task.inverse_temperature, task.dim, n, generator,
+            self.langevin_steps, self.langevin_step_size, task.periodic,
         )  # fmt: skip
 
 
@@ -187,7 +187,7 @@ def _one_batch_finding(model: SurrogateSettings, task: Task, facts: Evaluations)
     if found is None:
         return _nothing_finite(facts)
     draws = found.target.draw(N_UNCERTAINTY_DRAWS, task.generator(3)).points
-    covariance = found.process.covariance(draws)
+    covariance = found.covariance(draws)
     n = len(draws)
     # Pairs of different draws: a draw with itself would add the variance over n.
     mean_covariance = (float(np.sum(covariance)) - float(np.trace(covariance))) / (n * (n - 1))
@@ -228,6 +228,8 @@ def _misfit_inflation(task: Task, process: GaussianProcess) -> float:
 def _surrogate_diagnostics(found: Surrogate) -> dict[str, float | str]:
     (kernel,) = found.process.kernel.parts
     lengths = np.atleast_1d(np.asarray(kernel.lengthscale, dtype=float))
+    # The second columns of periodic axes come last, and have the lengthscales of the first.
+    lengths = lengths[: max(len(lengths) - len(found.periodic), 1)]
     diagnostics: dict[str, float | str] = {"nu": kernel.nu, "scale": kernel.scale}
     if len(lengths) == 1:
         diagnostics["lengthscale"] = float(lengths[0])

@@ -1,0 +1,424 @@
+"""Periodic axes: circles for the kernels, no seam for anything else."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy.special import erf, i0e
+
+import zhat
+from zhat.core.acquire import distances_to_nearest
+from zhat.core.arrays import sobol
+from zhat.core.coordinates import Coordinates, n_trend_terms
+from zhat.core.design import candidate_set, maximum_variance_design
+from zhat.core.fit import Search, fit
+from zhat.core.gp import GaussianProcess
+from zhat.core.kernels import Kernel, SumKernel
+from zhat.core.logspace import log_mean_exp
+from zhat.core.models import Heights, ModelSpec, fit_model, nearest_volumes
+from zhat.core.sampling import langevin_endpoints
+from zhat.core.target import narrow_target
+from zhat.core.torus import circular_mean, clip, columns, embed, gradient_on_cube, reflect, shortest, unrolled
+from zhat.core.trend import basis, gradient, n_terms
+from zhat.core.walls import Walls
+from zhat.domain import Box
+from zhat.estimators import Task, named
+from zhat.estimators.gauss import rule
+
+TURN = 2.0 * math.pi
+SURROGATE_METHODS = ("auto", "mvs", "mvs-exact", "mvs-lmc")
+ALL_METHODS = (*SURROGATE_METHODS, "mc", "pc", "pc-mc")
+
+
+def von_mises(concentrations, shift, plain=0):
+    """−Σ κ_j cos(x_j − shift), and a parabola in each of the ``plain`` axes that follow."""
+
+    def energy(x):
+        angles, others = x[:, : len(concentrations)], x[:, len(concentrations) :]
+        return -np.cos(angles - shift) @ np.array(concentrations) + 12.0 * np.sum((others - 0.4) ** 2, axis=1)
+
+    return energy
+
+
+def von_mises_log_z(concentrations, plain=0):
+    root = math.sqrt(12.0)
+    of_plain = math.log(math.sqrt(math.pi) / (2.0 * root) * (erf(root * 0.6) + erf(root * 0.4)))
+    return sum(math.log(TURN * i0e(kappa)) + kappa for kappa in concentrations) + plain * of_plain
+
+
+def torsion(shift):
+    """Two coupled angles, with harmonics that no trend has."""
+
+    def energy(x):
+        a, b = x[:, 0] - shift, x[:, 1] - shift
+        return 2.0 * (1.0 - np.cos(a)) + 1.5 * (1.0 - np.cos(b)) + 0.8 * np.sin(2 * a + 0.3) * np.cos(b)
+
+    return energy
+
+
+def torsion_log_z():
+    # Equally spaced points are exact to rounding for a smooth periodic integrand.
+    axis = np.arange(128) / 128 * TURN
+    points = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+    return log_mean_exp(-torsion(0.0)(points)) + 2.0 * math.log(TURN)
+
+
+def angles(n):
+    return [(0.0, TURN)] * n
+
+
+# What the embedding is.
+
+
+@pytest.mark.parametrize("nu", [0.5, 1.5, 2.5, math.inf])
+def test_the_kernel_of_a_circle_is_that_of_the_chord(nu):
+    t, s = np.random.default_rng(0).random((2, 40, 1))
+    chord = np.abs(np.sin(math.pi * (t - s.T))) / math.pi
+    z = chord * (1.0 if nu == math.inf else math.sqrt(2.0 * nu)) / 0.15
+    expected = {
+        0.5: np.exp(-z), 1.5: (1 + z) * np.exp(-z), 2.5: (1 + z + z**2 / 3) * np.exp(-z), math.inf: np.exp(-(z**2) / 2),
+    }[nu]  # fmt: skip
+    np.testing.assert_allclose(Kernel(nu, 0.15).matrix(embed(t, (0,)), embed(s, (0,))), expected, atol=1e-13)
+
+
+@pytest.mark.parametrize("nu", [0.5, 1.5, 2.5])
+def test_the_wrapped_kernel_is_positive_definite_and_knows_no_seam(nu):
+    x = sobol(64, 3, 1)
+    kernel = Kernel(nu, (0.2, 0.3, 0.4, 0.2, 0.4))
+    periodic = (0, 2)
+    matrix = kernel.matrix(embed(x, periodic), embed(x, periodic))
+    assert np.min(np.linalg.eigvalsh(matrix)) > 1e-8
+    moved = reflect(x + np.array([0.37, 0.0, -0.81]), periodic)
+    np.testing.assert_allclose(kernel.matrix(embed(moved, periodic), embed(moved, periodic)), matrix, atol=1e-12)
+
+
+def test_near_points_are_as_far_apart_as_they_were():
+    x = np.array([[0.2, 0.999], [0.2001, 0.001]])
+    apart = np.linalg.norm(np.diff(embed(x, (1,)), axis=0))
+    assert apart == pytest.approx(math.hypot(0.0001, 0.002), rel=1e-5)
+
+
+def test_without_periodic_axes_nothing_changes():
+    x = np.random.default_rng(2).uniform(-1.0, 2.0, (9, 3))
+    assert embed(x, ()) is x
+    assert unrolled(x, ()) is x
+    assert gradient_on_cube(x, x, ()) is x
+    assert columns(3, ()) == ((0,), (1,), (2,))
+    np.testing.assert_array_equal(clip(x), np.clip(x, 0.0, 1.0))
+    assert Coordinates.plain(3).trend("quadratic") == "quadratic"
+
+
+def test_points_go_round_on_periodic_axes_and_bounce_on_others():
+    points = np.array([[1.2, 1.2], [-0.3, -0.3], [0.4, 0.4]])
+    np.testing.assert_allclose(reflect(points, (1,)), [[0.8, 0.2], [0.3, 0.7], [0.4, 0.4]])
+    np.testing.assert_allclose(clip(points, (1,)), [[1.0, 0.2], [0.0, 0.7], [0.4, 0.4]])
+    np.testing.assert_allclose(shortest(np.array([[0.9, 0.9]]), (1,)), [[0.9, -0.1]])
+
+
+def test_points_around_the_seam_are_unrolled():
+    points = np.array([[0.9], [0.95], [0.05], [0.1]])
+    assert circular_mean(points, (0,))[0] == pytest.approx(0.0, abs=1e-12)
+    assert np.std(unrolled(points, (0,))) == pytest.approx(np.std([-0.1, -0.05, 0.05, 0.1]))
+
+
+def test_gradients_on_the_cube_are_those_of_finite_differences():
+    rng = np.random.default_rng(4)
+    x, y, query = rng.random((30, 3)), rng.standard_normal(30), rng.random((5, 3))
+    periodic = (0, 2)
+    process = GaussianProcess.condition(Kernel(2.5, 0.3), embed(x, periodic), y, 0.01, "constant")
+    slopes = gradient_on_cube(process.mean_and_gradient(embed(query, periodic))[1], query, periodic)
+    for axis in range(3):
+        step = 1e-6 * np.eye(3)[axis]
+        higher, lower = (process.mean(embed(query + sign * step, periodic)) for sign in (1, -1))
+        np.testing.assert_allclose(slopes[:, axis], (higher - lower) / 2e-6, rtol=1e-5, atol=1e-6)
+
+
+# Trends and fits.
+
+
+@pytest.mark.parametrize(
+    ("dim", "periodic", "n"),
+    [(1, (0,), 3), (2, (1,), 7), (2, (0, 1), 9), (3, (), 10), (3, (1,), 12)],
+)
+def test_a_wrapped_quadratic_has_no_collinear_terms(dim, periodic, n):
+    coordinates = Coordinates.plain(dim, periodic)
+    trend = coordinates.trend("quadratic")
+    x = sobol(128, dim, 0)
+    terms = basis(trend, coordinates(x))
+    assert terms.shape[1] == n == n_terms(trend, dim + len(periodic)) == n_trend_terms("quadratic", dim, periodic)
+    assert np.linalg.matrix_rank(terms) == n
+    coefficients = np.random.default_rng(0).standard_normal(n)
+    z, h = coordinates(x[:4]), 1e-6
+    for column in range(z.shape[1]):
+        step = h * np.eye(z.shape[1])[column]
+        difference = (basis(trend, z + step) - basis(trend, z - step)) @ coefficients / (2 * h)
+        np.testing.assert_allclose(gradient(trend, coefficients, z)[:, column], difference, atol=1e-8)
+
+
+@pytest.mark.parametrize(("structure", "n"), [("isotropic", 2), ("per-axis", 4), ("additive", 4)])
+def test_the_columns_of_an_axis_share_their_hyperparameters(structure, n):
+    rng = np.random.default_rng(5)
+    periodic, x = (1, 2), rng.random((25, 3))
+    groups = columns(3, periodic)
+    search = Search(embed(x, periodic), rng.standard_normal(25), 1.0, 2.5, 0.01, "constant", structure, groups=groups)
+    point = np.log(rng.uniform(0.2, 0.9, n))
+    kernel, _ = search.unpack(point)
+    np.testing.assert_allclose(search.parameters_of(kernel), point)
+    if structure == "per-axis":
+        first, second, third, *others = kernel.lengthscale
+        assert others == [second, third] != [first, second]
+    if structure == "additive":
+        assert isinstance(kernel, SumKernel)
+        assert [part.axes for part in kernel.parts] == [(0,), (1, 3), (2, 4), None]
+    _, slopes = search.objective(point)
+    for i in range(n):
+        step = 1e-5 * np.eye(n)[i]
+        difference = (search.objective(point + step)[0] - search.objective(point - step)[0]) / 2e-5
+        assert slopes[i] == pytest.approx(difference, rel=1e-4, abs=1e-5)
+
+
+def test_a_fit_recovers_the_lengthscales_of_a_process_on_a_torus():
+    periodic = (0, 1)
+    true = Kernel(1.5, (0.08, 0.4, 0.08, 0.4))
+    x = sobol(256, 2, 3)
+    z = embed(x, periodic)
+    root = np.linalg.cholesky(true.matrix(z, z) + 1e-12 * np.eye(len(z)))
+    y = root @ np.random.default_rng(6).standard_normal(len(z))
+    found = fit(z, y, nu=1.5, trend="constant", structure="per-axis", groups=columns(2, periodic)).kernel
+    np.testing.assert_allclose(found.lengthscale, true.lengthscale, rtol=0.5)
+
+
+@pytest.mark.parametrize("rotated", [False, True])
+@pytest.mark.parametrize(
+    "spec",
+    [
+        ModelSpec(nu=math.inf, trend="quadratic"),
+        ModelSpec(structure="per-axis"),
+        ModelSpec(structure="additive"),
+        ModelSpec(nu=math.inf, warp=-0.5, trend="quadratic"),
+    ],
+)
+def test_a_model_is_the_same_at_both_ends_and_wherever_the_seam_is(spec, rotated):
+    periodic, shift = (0,), np.array([0.43, 0.0])
+    x = sobol(60, 2, 7)
+    height = 4.0 - 4.0 * np.cos(TURN * x[:, 0]) + np.sin(2 * TURN * x[:, 0]) * x[:, 1] + 3.0 * x[:, 1] ** 2
+    height -= np.min(height)
+
+    def model(points):
+        draws = reflect(np.random.default_rng(8).normal([0.02, 0.3], 0.05, (200, 2)) + points[0] - x[0], periodic)
+        coordinates = Coordinates.rounding(draws, periodic) if rotated else Coordinates.plain(2, periodic)
+        return fit_model(spec, Heights(points, height, np.zeros(60), periodic), coordinates)
+
+    here, there = model(x), model(reflect(x + shift, periodic))
+    query = sobol(50, 2, 9)
+    moved = reflect(query + shift, periodic)
+    # A quick search for hyperparameters ends a little short of the best ones, and rounding decides where.
+    np.testing.assert_allclose(here.height(query), there.height(moved), atol=1e-3)
+    assert here.score == pytest.approx(there.score, abs=0.3)
+    ends = np.array([[0.0, 0.3], [1.0, 0.3]])
+    left, right = here.height(ends)
+    assert left == pytest.approx(right, abs=1e-6)
+
+
+def test_rounding_coordinates_have_unit_variance_around_the_seam():
+    draws = reflect(np.random.default_rng(10).normal([0.0, 0.5, 0.4], [0.02, 0.05, 0.1], (4000, 3)), (0,))
+    z = Coordinates.rounding(draws, (0,))(draws)
+    # Across the circle, and along the two plain axes; the circle's radial direction hardly varies.
+    np.testing.assert_allclose(np.std(z[:, [1, 2, 3]], axis=0), 1.0, atol=0.02)
+
+
+# Distances, walls, designs and samplers.
+
+
+def test_the_nearest_point_may_be_across_the_seam():
+    x = np.array([[0.02], [0.6]])
+    volumes = nearest_volumes(x, periodic=(0,))
+    assert volumes[0] == pytest.approx(0.5, abs=0.01)
+    assert nearest_volumes(x)[0] == pytest.approx(0.31, abs=0.01)
+    near, far = distances_to_nearest(embed(np.array([[0.98], [0.3]]), (0,)), embed(x[:1], (0,)))
+    assert near == pytest.approx(0.04, rel=0.01)
+    assert far > 0.2
+
+
+def test_walls_go_round():
+    x = sobol(96, 2, 11)
+    finite = np.abs(shortest(x, (0,))[:, 0]) < 0.25
+    walls = Walls.around(x, finite, (0,))
+    assert walls is not None
+    ends = np.array([[0.0, 0.4], [1.0, 0.4]])
+    np.testing.assert_allclose(*walls.height(ends), atol=1e-9)
+    probability = np.exp(-walls.height(sobol(1024, 2, 12)))
+    assert np.mean(probability) == pytest.approx(0.5, abs=0.03)
+    assert walls.unlike(np.array([[0.999, 0.4]]), np.array([0.001, 0.4]))[0] < 0.1
+
+
+def test_designs_have_no_seam():
+    periodic = (0,)
+    assert set(candidate_set(512, 2, periodic)[:, 1]) >= {0.0, 1.0}
+    assert not {0.0, 1.0} & set(candidate_set(512, 2, periodic)[:, 0])
+    design = maximum_variance_design(Kernel(1.5, 0.2), 8, 1, periodic=periodic)
+    # On a circle, the points that are least certain end up equally spaced.
+    gaps = np.diff(np.sort(design.points[:, 0]), append=np.min(design.points) + 1.0)
+    np.testing.assert_allclose(gaps, 1 / 8, atol=0.02)
+    again = maximum_variance_design(Kernel(1.5, 0.2), 3, 1, given=design.points[:5], periodic=periodic)
+    np.testing.assert_array_equal(again.points, design.points[5:])
+
+
+def test_langevin_steps_cross_the_seam():
+    starts = np.full((200, 2), 0.99)
+    drift = np.array([-100.0, -100.0])
+    ends = langevin_endpoints(
+        lambda x: np.broadcast_to(drift, x.shape), 1e6, starts, np.random.default_rng(0), 1, 1e-3, periodic=(0,)
+    )
+    assert np.all(ends[:, 0] < 0.2)
+    assert np.all(ends[:, 1] > 0.8)
+
+
+@pytest.mark.parametrize("where", [0.0, 0.5])
+def test_the_sampler_of_high_dimensions_knows_no_seam(where):
+    kappa, dim = 60.0, 5
+    periodic = tuple(range(dim))
+
+    def surface(x):
+        return kappa * np.sum(1.0 - np.cos(TURN * (x - where)), axis=1)
+
+    found = narrow_target(surface, 1.0, dim, np.random.default_rng(1), periodic=periodic)
+    truth = dim * math.log(i0e(kappa))
+    assert found.log_integral.method == "importance"
+    assert found.log_integral.error < 0.01
+    assert found.log_integral.value == pytest.approx(truth, abs=5 * found.log_integral.error)
+    draws = found.draw(400, np.random.default_rng(2)).points
+    np.testing.assert_allclose(np.mean(shortest(draws - where, periodic), axis=0), 0.0, atol=0.01)
+
+
+def test_on_a_circle_the_rule_is_equally_spaced():
+    nodes, weights = rule(Task(1, 1.0, 12, periodic=(0,)))
+    np.testing.assert_allclose(np.diff(nodes[:, 0]), 1 / 12)
+    assert weights @ np.exp(np.cos(TURN * nodes[:, 0])) == pytest.approx(i0e(1.0) * math.e, rel=1e-9)
+
+
+# Estimates.
+
+
+@pytest.mark.parametrize("method", ALL_METHODS)
+def test_every_method_takes_it(method):
+    energy = von_mises([2.0], 0.0, plain=1)
+    bounds = {"phi": (0.0, TURN), "r": (0.0, 1.0)}
+    found = zhat.estimate(energy, bounds, 1.0, 24, method=method, seed=1, vectorized=True, periodic="phi")
+    assert found.domain.periodic == (0,)
+    assert found.log_z == pytest.approx(von_mises_log_z([2.0], plain=1), abs=0.8)
+    if method in ("mc", "pc", "pc-mc"):
+        without = zhat.estimate(energy, bounds, 1.0, 24, method=method, seed=1, vectorized=True)
+        assert without.log_z == found.log_z
+    else:
+        facts = found.evaluations
+        task = Task(2, 1.0, 24, seed=1, periodic=(0,))
+        surface, _ = named(method).surface(task, facts) if method != "mvs" else (None, 0)
+        if surface is not None:
+            left, right = surface(np.array([[0.0, 0.3], [1.0, 0.3]]))
+            assert left == pytest.approx(right, abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("method", "concentrations", "plain"),
+    [("mvs", [3.0], 1), ("mvs", [3.0, 2.0], 0), ("mvs-exact", [3.0, 2.0], 0)],
+)
+def test_a_mode_across_the_seam_is_worth_as_much_as_one_in_the_middle(method, concentrations, plain):
+    n = len(concentrations)
+    bounds = [*angles(n), *[(0.0, 1.0)] * plain]
+    truth = von_mises_log_z(concentrations, plain)
+    errors = {}
+    for label, shift, periodic in (("seam", 0.0, range(n)), ("middle", math.pi, range(n)), ("without", 0.0, ())):
+        energy = von_mises(concentrations, shift, plain)
+        found = [
+            zhat.estimate(energy, bounds, 1.0, 64, method=method, seed=seed, vectorized=True, periodic=periodic)
+            for seed in range(3)
+        ]
+        errors[label] = np.median([abs(one.log_z - truth) for one in found])
+        if label != "without":
+            assert all(abs(one.log_z - truth) < 4.0 * one.std_error for one in found)
+    assert errors["seam"] < 0.1 * errors["without"]
+    assert errors["middle"] < 0.1 * errors["without"]
+
+
+@pytest.mark.parametrize("shift", [0.0, math.pi])
+def test_auto_finds_the_same_wherever_the_seam_is(shift):
+    found = zhat.estimate(torsion(shift), angles(2), 1.0, 64, seed=0, vectorized=True, periodic=(0, 1))
+    assert abs(found.log_z - torsion_log_z()) < 4.0 * found.std_error
+    assert found.std_error < 0.003
+
+
+def test_a_periodic_energy_on_an_interval_comes_out_to_rounding():
+    found = zhat.estimate(von_mises([4.0], 0.0), angles(1), 1.0, 48, seed=0, vectorized=True, periodic=0)
+    assert found.log_z == pytest.approx(von_mises_log_z([4.0]), abs=1e-12)
+
+
+@pytest.mark.parametrize("method", ["auto", "mvs-exact"])
+def test_draws_are_on_both_sides_of_the_seam(method):
+    found = zhat.estimate(
+        von_mises([6.0], 0.0, plain=1), [(0.0, TURN), (0.0, 1.0)], 1.0, 32, method=method, seed=0, vectorized=True,
+        periodic=0,
+    )  # fmt: skip
+    draws = found.sample(400, seed=1)
+    assert 0.35 < np.mean(draws[:, 0] < math.pi) < 0.65
+    assert np.mean(np.cos(draws[:, 0])) == pytest.approx(0.912, abs=0.03)  # I1(6)/I0(6)
+
+
+def test_a_file_keeps_it(tmp_path):
+    bounds = {"r": (0.0, 1.0), "phi": (0.0, TURN)}
+    found = zhat.estimate(
+        lambda x: -2.0 * np.cos(x[:, 1]) + x[:, 0], bounds, 1.0, 20, method="mvs", seed=0, vectorized=True,
+        periodic=("phi",),
+    )  # fmt: skip
+    found.save(tmp_path / "run.json")
+    loaded = zhat.load(tmp_path / "run.json")
+    assert loaded.domain == found.domain
+    assert loaded.domain.periodic == (1,)
+    np.testing.assert_array_equal(loaded.sample(20, seed=3), found.sample(20, seed=3))
+    document = json.loads((tmp_path / "run.json").read_text())
+    assert document["periodic"] == ["phi"]
+    del document["periodic"]
+    (tmp_path / "older.json").write_text(json.dumps(document))
+    assert zhat.load(tmp_path / "older.json").domain.periodic == ()
+
+
+# Input.
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ((), ()),
+        ("phi", (1,)),
+        (1, (1,)),
+        (["r", "phi"], (0, 1)),
+        ((1, 0), (0, 1)),
+        (np.array([1]), (1,)),
+        ({"r"}, (0,)),
+    ],
+)
+def test_names_and_indices(given, expected):
+    assert Box.from_bounds({"r": (0, 1), "phi": (0, TURN)}, given).periodic == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("psi", r"periodic is 'psi'; wanted: names of axes .*the axes are 'r', 'phi'; 'psi' is none of them"),
+        (("phi", "psi"), r"periodic is \('phi', 'psi'\); wanted: .*'r', 'phi'; 'psi' is none of them"),
+        (2, r"periodic is 2; wanted: .* indices from 0 to 1, .*; 2 is none of them"),
+        (-1, r"periodic is -1; wanted: .*; -1 is none of them"),
+        (("phi", 1), r"periodic is \('phi', 1\); wanted: each axis once; 1 is given twice .*'r', 'phi'"),
+        ((True, False), r"periodic is \(True, False\); wanted: .*; True is none of them"),
+        (True, r"periodic is True; wanted: .*; True is none of them"),
+        (1.0, r"periodic is 1.0; wanted: names of axes .*'r', 'phi'"),
+        (None, r"periodic is None; wanted: names of axes"),
+        ({"phi": True}, r"periodic is {'phi': True}; wanted: names of axes"),
+        ([["phi"]], r"periodic is \[\['phi'\]\]; wanted: .*; \['phi'\] is none of them"),
+    ],
+)
+def test_bad_input(given, message):
+    with pytest.raises(zhat.InvalidArgument, match=message) as caught:
+        zhat.estimate(lambda x: 0.0, {"r": (0, 1), "phi": (0, TURN)}, periodic=given)
+    assert caught.value.argument == "periodic"
