@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 import zhat
-from zhat.estimators import METHODS, Adaptive, Task, TwoBatch
+from zhat.estimators import METHODS, Adaptive, TwoBatch
 
 if TYPE_CHECKING:
     from zhat.core.arrays import FloatArray
@@ -126,6 +126,15 @@ def _exponent(text: str) -> float | Literal["log"]:
 
 
 @app.command()
+def plan(
+    run: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="An estimate that was saved.")],
+    relative_error: Annotated[float, typer.Option(help="What Z is to be known to.")] = 0.01,
+) -> None:
+    """Say how many more evaluations an accuracy would cost."""
+    typer.echo(str(zhat.load(run).plan(relative_error)))
+
+
+@app.command()
 def problems() -> None:
     """List the test problems."""
     table = Table(title="zhat.problems")
@@ -207,10 +216,8 @@ def _surrogate_panel(problem: NamedProblem, run: Estimate, points: FloatArray) -
 
     estimator = METHODS[run.method]
     assert isinstance(estimator, TwoBatch | Adaptive)
-    task = Task(problem.dim, run.inverse_temperature, run.budget, run.noise_std, run.seed)
-    lower = np.array(run.domain.lower)
-    unit = (points - lower) / (np.array(run.domain.upper) - lower)
-    surface, n_first = estimator.surface(task, run.evaluations)
+    unit = run.domain.to_unit(points)
+    surface, n_first = estimator.surface(run.task(), run.evaluations)
     x = run.evaluations.x
     # What is far above anything there is would only take the colours away from the rest.
     shown = np.minimum(surface(unit), np.max(problem.energy(points)))

@@ -22,6 +22,7 @@ from zhat.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from zhat.estimators.base import Estimator, NoiseKind, Task
+    from zhat.plan import Plan
 
 #: Marks a file as ours; the number rises with every change that an older zhat could not read.
 _FORMAT = "zhat-estimate"
@@ -125,6 +126,12 @@ class Estimate:
             if distribution is None:
                 raise EnergyError("there is nothing to draw from: no finite energy was seen")
             return self.domain.to_user(distribution.draw(int(n), np.random.default_rng(seed)).points)
+
+    def plan(self, relative_error: float = 0.01) -> Plan:
+        """Return how many more evaluations it would take to know Z to this relative error, with a range."""
+        from zhat.plan import plan
+
+        return plan(self, relative_error)
 
     def summary(self) -> str:
         """Return the estimate in a few lines of text."""
