@@ -1,0 +1,275 @@
+"""Cells over the unit cube that enclose ``∫ e^{−λf}`` between two numbers, with certainty.
+
+All that is known of f is a band ``low ≤ f ≤ high`` at any point one asks for, and by how much f can differ from its
+multilinear interpolant in a cell of a given shape (the *remainder* R). Then in a cell with vertices v, multilinear
+weights θ_v ≥ 0 that sum to 1, and volume V,
+
+    ∫ e^{−λf} ≤ e^{λR} ∫ e^{−λ Σ θ_v low_v}  ≤ e^{λR} V Σ E[θ_v] e^{−λ low_v}      (e^{−λ·} is convex)
+    ∫ e^{−λf} ≥ V e^{−λ E[f]}                ≥ e^{−λR} V e^{−λ Σ E[θ_v] high_v}     (Jensen's inequality),
+
+where E is the mean over the cell: the trapezoidal rule, and its geometric brother. No derivative of anything is
+needed, and no smoothness of the band. Both hold as well for the measure ``e^{−s·t} dt`` in place of dt, with any slope
+s, and the rest of the integrand; E[θ_v] is then a product over the axes in closed form. With the band's own slopes, an
+integrand that is the exponential of an affine function is integrated exactly, however steep.
+
+Cells are halved across the axis on which they are longest in the kernel's units, so a cell's depth says its shape.
+Corners are integers: a vertex has one key, and no point is asked for twice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from zhat.core.arrays import BoolArray, FloatArray, IndexArray, tensor_grid
+from zhat.core.logspace import log_sum_exp
+
+#: Points -> lower and upper bounds of f there: ``(n, d) -> (n,), (n,)``.
+Band = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+
+#: A vertex's key has so many bits, shared out evenly between the axes, and an axis no more than the other number.
+KEY_BITS = 60
+MAX_AXIS_BITS = 40
+#: The vertices of a cell are 2^d; beyond this many axes not even one cell is worth it.
+LARGEST_DIM = 10
+#: Splits go on in portions: the cells that make up this share of what could be gained, but at least one in so many.
+SHARE_A_ROUND = 0.7
+LEAST_CELLS_A_ROUND = 8
+#: Points are asked for in portions of this many, which bounds the working memory.
+POINTS_AT_ONCE = 16_384
+#: Below this slope of the log integrand across a cell, series take the place of differences that would cancel.
+SMALL_SLOPE = 1e-2
+
+
+class Shapes:
+    """The sides of a cell after so many halvings, the axis of the next one, and the remainder.
+
+    Parameters
+    ----------
+    lengths
+        What one unit of each axis is in the kernel's units, shape ``(d,)``.
+    remainder
+        Sides of a cell ``(d,)`` -> how far f can be from its multilinear interpolant there.
+    """
+
+    def __init__(self, lengths: FloatArray, remainder: Callable[[FloatArray], float]) -> None:
+        self._lengths = lengths
+        self._remainder_of = remainder
+        self.dim = len(lengths)
+        self.axis_bits = min(KEY_BITS // self.dim - 1, MAX_AXIS_BITS)
+        self.levels: list[IndexArray] = [np.zeros(self.dim, dtype=np.intp)]
+        self.remainders = [remainder(np.ones(self.dim))]
+        self.axes = [self._longest(self.levels[0])]
+
+    def reach(self, depth: int) -> None:
+        """Know the shapes down to this depth."""
+        while len(self.levels) <= depth:
+            levels = self.levels[-1].copy()
+            levels[self.axes[-1]] += 1
+            self.levels.append(levels)
+            self.remainders.append(self._remainder_of(0.5**levels))
+            self.axes.append(self._longest(levels))
+
+    def n_vertices(self, depth: int) -> int:
+        """Return how many vertices the cube has when all its cells have this depth."""
+        self.reach(depth)
+        return math.prod(2 ** int(level) + 1 for level in self.levels[depth])
+
+    def _longest(self, levels: IndexArray) -> int:
+        """Return the axis to halve next; −1 where keys are too short for any."""
+        sides = np.where(levels < self.axis_bits, self._lengths * 0.5**levels, -1.0)
+        longest = int(np.argmax(sides))
+        return longest if sides[longest] >= 0 else -1
+
+
+class Enclosure:
+    """Cells, the band at their vertices, and the bounds of the integral that follow.
+
+    Parameters
+    ----------
+    band
+        The bounds of f at points.
+    shapes
+        How cells are halved, and their remainders.
+    inverse_temperature
+        λ > 0.
+    largest
+        What |f| is at most, anywhere.
+    """
+
+    def __init__(self, band: Band, shapes: Shapes, inverse_temperature: float, largest: float) -> None:
+        self._band = band
+        self._shapes = shapes
+        self._inverse_temperature = inverse_temperature
+        self._largest = largest
+        self.dim = shapes.dim
+        self._offsets = tensor_grid(np.array([0.0, 1.0]), self.dim)
+        self._keys = np.empty(0, dtype=np.int64)
+        self._known = np.empty((2, 0))
+        self._depth = np.zeros(1, dtype=np.intp)
+        self._corner = np.zeros((1, self.dim), dtype=np.int64)
+        vertices = self._offsets.astype(np.int64) << shapes.axis_bits
+        #: Low and high at the vertices, shape (2, cells, 2^d).
+        self._values = self._lookup(vertices).reshape(2, 1, -1)
+        #: Log of: upper, lower, what the upper bound could lose, what the lower could gain; shape (4, cells).
+        self._bounds = self._bound(self._values, self._depth)
+
+    @property
+    def n_points(self) -> int:
+        """How many points the band was asked for."""
+        return len(self._keys)
+
+    @property
+    def log_lower(self) -> float:
+        """A lower bound of ``log ∫ e^{−λf}``."""
+        return log_sum_exp(self._bounds[1])
+
+    @property
+    def log_upper(self) -> float:
+        """An upper bound of ``log ∫ e^{−λf}``."""
+        return log_sum_exp(self._bounds[0])
+
+    def refine(self, share: float, smallest: float, max_points: int) -> float:
+        """Halve cells where the bounds gain most by it.
+
+        Ends when what finer cells could still gain is below ``share`` of the bounds' distance, or below ``smallest``,
+        or when there is no room for another split within ``max_points``. Returns an estimate of what they could gain.
+        """
+        while True:
+            gain = np.exp(self._bounds[2] - self.log_upper) + np.exp(self._bounds[3] - self.log_lower)
+            total = float(np.sum(gain))
+            room = (max_points - self.n_points) // 2 ** (self.dim - 1)
+            if total <= max(share * (self.log_upper - self.log_lower), smallest) or room < 1:
+                return total
+            gain[self._axes() < 0] = 0.0
+            order = np.argsort(-gain)
+            cumulated = np.cumsum(gain[order])
+            if cumulated[-1] <= smallest:
+                return total
+            enough = int(np.searchsorted(cumulated, SHARE_A_ROUND * cumulated[-1])) + 1
+            chosen = order[: min(max(enough, len(order) // LEAST_CELLS_A_ROUND), room)]
+            self._split(chosen[gain[chosen] > 0])
+
+    def refine_evenly(self, depth: int) -> None:
+        """Halve all cells until they have this depth: nothing depends on the band."""
+        for _ in range(depth):
+            self._split(np.arange(len(self._depth)))
+
+    def _axes(self) -> IndexArray:
+        return np.array(self._shapes.axes, dtype=np.intp)[self._depth]
+
+    def _split(self, which: IndexArray) -> None:
+        """Replace the cells ``which`` by their halves."""
+        self._shapes.reach(int(np.max(self._depth[which])) + 1)
+        axes = self._axes()[which]
+        keep = np.ones(len(self._depth), dtype=bool)
+        keep[which] = False
+        depths, corners, values = [self._depth[keep]], [self._corner[keep]], [self._values[:, keep]]
+        bounds = [self._bounds[:, keep]]
+        for axis in range(self.dim):
+            chosen = which[axes == axis]
+            if len(chosen):
+                halves = self._halves(chosen, axis)
+                depths.append(np.tile(self._depth[chosen] + 1, 2))
+                corners.append(halves[0])
+                values.append(halves[1])
+                bounds.append(self._bound(values[-1], depths[-1]))
+        self._depth, self._corner = np.concatenate(depths), np.vstack(corners)
+        self._values, self._bounds = np.concatenate(values, axis=1), np.concatenate(bounds, axis=1)
+
+    def _halves(self, chosen: IndexArray, axis: int) -> tuple[IndexArray, FloatArray]:
+        """Return the corners and the vertices' values of the two halves of each cell across an axis."""
+        levels = np.array(self._shapes.levels)[self._depth[chosen]]
+        sides = np.int64(1) << (self._shapes.axis_bits - levels)
+        middle = self._corner[chosen].copy()
+        middle[:, axis] += sides[:, axis] // 2
+        near = self._offsets[:, axis] == 0
+        new = middle[:, None, :] + sides[:, None, :] * self._offsets[near].astype(np.int64)
+        between = self._lookup(new.reshape(-1, self.dim)).reshape(2, len(chosen), -1)
+        first, second = self._values[:, chosen], self._values[:, chosen]
+        first[:, :, ~near] = between
+        second[:, :, near] = between
+        return np.vstack([self._corner[chosen], middle]), np.concatenate([first, second], axis=1)
+
+    def _lookup(self, vertices: IndexArray) -> FloatArray:
+        """Return low and high at vertices given as integers, shape ``(2, n)``, asking for those that are new."""
+        shift = self._shapes.axis_bits + 1
+        keys = np.zeros(len(vertices), dtype=np.int64)
+        for column in vertices.T:
+            keys = (keys << shift) | column
+        wanted, first, back = np.unique(keys, return_index=True, return_inverse=True)
+        new = ~_contains(self._keys, wanted)
+        points = vertices[first[new]] * 0.5**self._shapes.axis_bits
+        asked = [self._band(points[i : i + POINTS_AT_ONCE]) for i in range(0, len(points), POINTS_AT_ONCE)]
+        if asked:
+            found = np.clip(np.concatenate([np.stack(pair) for pair in asked], axis=1), -self._largest, self._largest)
+            place = np.searchsorted(self._keys, wanted[new])
+            self._keys = np.insert(self._keys, place, wanted[new])
+            self._known = np.insert(self._known, place, found, axis=1)
+        known: FloatArray = self._known[:, np.searchsorted(self._keys, wanted)[back]]
+        return known
+
+    def _bound(self, values: FloatArray, depth: IndexArray) -> FloatArray:
+        """Return the logs of the cells' bounds, and of what each could still move by; see the attribute."""
+        log_volume = -math.log(2.0) * depth
+        # Sides are powers of two, and depth counts the halvings of all axes together.
+        slack = self._inverse_temperature * np.array(self._shapes.remainders)[depth]
+        ceiling = self._inverse_temperature * self._largest
+        convex_low, jensen_low = self._rules(values[0])
+        convex_high, jensen_high = self._rules(values[1])
+        upper = np.minimum(convex_low + slack, ceiling)
+        lower = np.maximum(jensen_high - slack, -ceiling)
+        # Between the two rules lies the integral of the interpolated band itself, which is all one can hope for.
+        gains = _log_excess(upper, jensen_low), _log_excess(convex_high, lower)
+        return np.stack([upper, lower, *gains]) + log_volume
+
+    def _rules(self, energies: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return log of the mean of e^{−λ interpolant} over each cell, bounded from above and from below.
+
+        ``energies`` are those at the vertices, shape ``(cells, 2^d)``.
+        """
+        exponents = -self._inverse_temperature * energies
+        upper = self._offsets == 1.0
+        slopes = -2.0 / len(self._offsets) * (exponents @ (2.0 * upper - 1.0))
+        log_masses, means = _tilt(slopes)
+        weights = np.ones(exponents.shape)
+        for axis in range(self.dim):
+            weights *= np.where(upper[:, axis], means[:, axis, None], 1.0 - means[:, axis, None])
+        rest = exponents + slopes @ self._offsets.T
+        log_mass = np.sum(log_masses, axis=1)
+        top = np.max(rest, axis=1)
+        convex = log_mass + top + np.log(np.sum(weights * np.exp(rest - top[:, None]), axis=1))
+        return convex, log_mass + np.einsum("ij,ij->i", weights, rest)
+
+
+def _tilt(slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return ``log ∫_0^1 e^{−st} dt`` and the mean of t under ``e^{−st}``, elementwise."""
+    steep = np.maximum(np.abs(slopes), SMALL_SLOPE)
+    square = slopes**2
+    log_mass = np.where(
+        np.abs(slopes) < SMALL_SLOPE,
+        square * (1.0 / 24.0 - square / 2880.0),
+        np.log(-np.expm1(-steep) / steep) + 0.5 * steep,
+    )
+    with np.errstate(over="ignore"):
+        # For a slope of either sign: the mean is the mirror image of that for the other.
+        mean = 1.0 / steep - 1.0 / np.expm1(steep)
+    mean = np.where(slopes < 0, 1.0 - mean, mean)
+    near_half = 0.5 - slopes * (1.0 / 12.0 - square * (1.0 / 720.0 - square / 30240.0))
+    return log_mass - 0.5 * slopes, np.where(np.abs(slopes) < SMALL_SLOPE, near_half, mean)
+
+
+def _log_excess(large: FloatArray, small: FloatArray) -> FloatArray:
+    """Return ``log(e^large − e^small)``, −inf where it is not positive."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(large + np.log(-np.expm1(np.minimum(small - large, 0.0))))
+
+
+def _contains(sorted_keys: IndexArray, wanted: IndexArray) -> BoolArray:
+    """Return which of ``wanted`` are among the sorted keys."""
+    if len(sorted_keys) == 0:
+        return np.zeros(len(wanted), dtype=bool)
+    place = np.minimum(np.searchsorted(sorted_keys, wanted), len(sorted_keys) - 1)
+    return np.asarray(sorted_keys[place] == wanted)
