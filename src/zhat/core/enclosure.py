@@ -138,7 +138,7 @@ class Enclosure:
         or when there is no room for another split within ``max_points``. Returns an estimate of what they could gain.
         """
         while True:
-            gain = np.exp(self._bounds[2] - self.log_upper) + np.exp(self._bounds[3] - self.log_lower)
+            gain = self._gains()
             total = float(np.sum(gain))
             room = (max_points - self.n_points) // 2 ** (self.dim - 1)
             if total <= max(share * (self.log_upper - self.log_lower), smallest) or room < 1:
@@ -156,6 +156,13 @@ class Enclosure:
         """Halve all cells until they have this depth: nothing depends on the band."""
         for _ in range(depth):
             self._split(np.arange(len(self._depth)))
+
+    def possible_gain(self) -> float:
+        """Return an estimate of how much closer the bounds could be with infinitely many cells."""
+        return float(np.sum(self._gains()))
+
+    def _gains(self) -> FloatArray:
+        return np.asarray(np.exp(self._bounds[2] - self.log_upper) + np.exp(self._bounds[3] - self.log_lower))
 
     def _axes(self) -> IndexArray:
         return np.array(self._shapes.axes, dtype=np.intp)[self._depth]
