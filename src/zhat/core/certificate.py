@@ -27,9 +27,10 @@ with ``h(x) = (K + τI)⁻¹ k(x)``, ``τ = s² + j``, the error of μ has two p
 
     f(x) − μ(x) = [f(x) − h(x)ᵀ f(X)] − h(x)ᵀ ε.
 
-The first is at most ``B ‖k(·, x) − Σ h_i k(·, x_i)‖ = B √(σ²(x) − τ|h(x)|²)``, with certainty; the second is normal with
-standard deviation ``s|h(x)|``. At N places that are fixed beforehand, all 2N bounds hold together with probability
-1 − δ when the normal part is allowed its quantile at 1 − δ/(2N). (Vakili et al., 2021, bound either part by σ(x) alone.)
+The first is at most ``B ‖k(·, x) − Σ h_i k(·, x_i)‖ = B √(σ²(x) − τ|h(x)|²)``, with certainty; the second is normal
+with standard deviation ``s|h(x)|``. At N places that are fixed beforehand, all 2N bounds hold together with probability
+1 − δ when the normal part is allowed its quantile at 1 − δ/(2N). (Vakili et al., 2021, bound each part by σ(x) times a
+constant, which is looser.)
 Between the places f is bounded with certainty, so no more is needed. The places depend on x, B, s, δ and the kernel,
 not on y. An adaptive design voids this: then h depends on earlier ε, and ``h(x)ᵀε`` is no normal variable of known
 variance. Without noise nothing is random, and any design will do.
@@ -57,9 +58,10 @@ EPS = float(np.finfo(float).eps)
 #: The bracket's quadrature may cost this share of its width, if points suffice, and need not be better than this.
 QUADRATURE_SHARE = 0.05
 SMALLEST_GAIN = 1e-10
-#: Points at which the band is evaluated, at most, and the share of it for T data beyond which time grows with T².
+#: Points at which the band is evaluated, at most. A point costs T² beyond so many data: there it is fewer.
 MAX_POINTS = 400_000
 CHEAP_DATA = 256
+FEWEST_POINTS = 20_000
 #: With noise, the remainder between places may be this share of the typical half width of the band.
 REMAINDER_SHARE = 0.05
 TYPICAL_POINTS = 256
@@ -168,7 +170,7 @@ def certified_bracket(
         exponent = inverse_temperature * largest + slack
         return Bracket(-exponent, exponent, probability, data.norm, 0, 2.0 * exponent)
     shapes = Shapes(_lengths(kernel, dim), lambda widths: rkhs_norm * remainder_norm(kernel, widths))
-    limit = max_points or MAX_POINTS * min(1, CHEAP_DATA**2 // max(len(y), 1) ** 2 + 1)
+    limit = max_points or max(int(MAX_POINTS * min(1.0, (CHEAP_DATA / max(len(y), 1)) ** 2)), FEWEST_POINTS)
     if noise_std > 0:
         depth, quantile = _fixed_grid(data, shapes, rkhs_norm, failure_probability, limit)
         enclosure = Enclosure(data.noisy_band(rkhs_norm, quantile), shapes, inverse_temperature, largest)

@@ -37,8 +37,9 @@ LARGEST_DIM = 10
 #: Splits go on in portions: the cells that make up this share of what could be gained, but at least one in so many.
 SHARE_A_ROUND = 0.7
 LEAST_CELLS_A_ROUND = 8
-#: Points are asked for in portions of this many, which bounds the working memory.
-POINTS_AT_ONCE = 16_384
+FEWEST_SPLITS = 64
+#: Points are asked for in portions of this many, so that what is computed of them stays in the cache.
+POINTS_AT_ONCE = 1024
 #: Below this slope of the log integrand across a cell, series take the place of differences that would cancel.
 SMALL_SLOPE = 1e-2
 
@@ -69,7 +70,7 @@ class Shapes:
             levels = self.levels[-1].copy()
             levels[self.axes[-1]] += 1
             self.levels.append(levels)
-            self.remainders.append(self._remainder_of(0.5**levels))
+            self.remainders.append(self._remainder_of(np.ldexp(1.0, -levels)))
             self.axes.append(self._longest(levels))
 
     def n_vertices(self, depth: int) -> int:
@@ -141,7 +142,11 @@ class Enclosure:
             gain = self._gains()
             total = float(np.sum(gain))
             room = (max_points - self.n_points) // 2 ** (self.dim - 1)
-            if total <= max(share * (self.log_upper - self.log_lower), smallest) or room < 1:
+            # The last few cells that would fit are not worth another round over all of them.
+            if (
+                total <= max(share * (self.log_upper - self.log_lower), smallest)
+                or room < 1 + len(gain) // FEWEST_SPLITS
+            ):
                 return total
             gain[self._axes() < 0] = 0.0
             order = np.argsort(-gain)
@@ -168,37 +173,29 @@ class Enclosure:
         return np.array(self._shapes.axes, dtype=np.intp)[self._depth]
 
     def _split(self, which: IndexArray) -> None:
-        """Replace the cells ``which`` by their halves."""
+        """Replace the cells ``which`` by their halves: the first takes the cell's place, the second goes to the end."""
         self._shapes.reach(int(np.max(self._depth[which])) + 1)
-        axes = self._axes()[which]
-        keep = np.ones(len(self._depth), dtype=bool)
-        keep[which] = False
-        depths, corners, values = [self._depth[keep]], [self._corner[keep]], [self._values[:, keep]]
-        bounds = [self._bounds[:, keep]]
-        for axis in range(self.dim):
-            chosen = which[axes == axis]
-            if len(chosen):
-                halves = self._halves(chosen, axis)
-                depths.append(np.tile(self._depth[chosen] + 1, 2))
-                corners.append(halves[0])
-                values.append(halves[1])
-                bounds.append(self._bound(values[-1], depths[-1]))
-        self._depth, self._corner = np.concatenate(depths), np.vstack(corners)
-        self._values, self._bounds = np.concatenate(values, axis=1), np.concatenate(bounds, axis=1)
-
-    def _halves(self, chosen: IndexArray, axis: int) -> tuple[IndexArray, FloatArray]:
-        """Return the corners and the vertices' values of the two halves of each cell across an axis."""
-        levels = np.array(self._shapes.levels)[self._depth[chosen]]
+        levels = np.array(self._shapes.levels)[self._depth[which]]
         sides = np.int64(1) << (self._shapes.axis_bits - levels)
-        middle = self._corner[chosen].copy()
-        middle[:, axis] += sides[:, axis] // 2
-        near = self._offsets[:, axis] == 0
-        new = middle[:, None, :] + sides[:, None, :] * self._offsets[near].astype(np.int64)
-        between = self._lookup(new.reshape(-1, self.dim)).reshape(2, len(chosen), -1)
-        first, second = self._values[:, chosen], self._values[:, chosen]
-        first[:, :, ~near] = between
-        second[:, :, near] = between
-        return np.vstack([self._corner[chosen], middle]), np.concatenate([first, second], axis=1)
+        axes = self._axes()[which]
+        middle = self._corner[which].copy()
+        rows = np.arange(len(which))
+        middle[rows, axes] += sides[rows, axes] // 2
+        # Row j: the vertices on the near side across axis j, and those on the far side.
+        near = np.stack([np.flatnonzero(self._offsets[:, axis] == 0) for axis in range(self.dim)])[axes]
+        far = np.stack([np.flatnonzero(self._offsets[:, axis] == 1) for axis in range(self.dim)])[axes]
+        new = middle[:, None, :] + sides[:, None, :] * self._offsets.astype(np.int64)[near]
+        between = self._lookup(new.reshape(-1, self.dim)).reshape(2, *near.shape)
+        first, second = self._values[:, which], self._values[:, which]
+        first[:, rows[:, None], far] = between
+        second[:, rows[:, None], near] = between
+        self._depth[which] += 1
+        self._values[:, which] = first
+        self._bounds[:, which] = self._bound(first, self._depth[which])
+        self._values = np.concatenate([self._values, second], axis=1)
+        self._bounds = np.concatenate([self._bounds, self._bound(second, self._depth[which])], axis=1)
+        self._corner = np.concatenate([self._corner, middle])
+        self._depth = np.concatenate([self._depth, self._depth[which]])
 
     def _lookup(self, vertices: IndexArray) -> FloatArray:
         """Return low and high at vertices given as integers, shape ``(2, n)``, asking for those that are new."""
@@ -208,7 +205,7 @@ class Enclosure:
             keys = (keys << shift) | column
         wanted, first, back = np.unique(keys, return_index=True, return_inverse=True)
         new = ~_contains(self._keys, wanted)
-        points = vertices[first[new]] * 0.5**self._shapes.axis_bits
+        points = np.ldexp(vertices[first[new]].astype(float), -self._shapes.axis_bits)
         asked = [self._band(points[i : i + POINTS_AT_ONCE]) for i in range(0, len(points), POINTS_AT_ONCE)]
         if asked:
             found = np.clip(np.concatenate([np.stack(pair) for pair in asked], axis=1), -self._largest, self._largest)
@@ -230,7 +227,7 @@ class Enclosure:
         lower = np.maximum(jensen_high - slack, -ceiling)
         # Between the two rules lies the integral of the interpolated band itself, which is all one can hope for.
         gains = _log_excess(upper, jensen_low), _log_excess(convex_high, lower)
-        return np.stack([upper, lower, *gains]) + log_volume
+        return np.asarray(np.stack([upper, lower, *gains]) + log_volume)
 
     def _rules(self, energies: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return log of the mean of e^{−λ interpolant} over each cell, bounded from above and from below.

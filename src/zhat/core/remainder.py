@@ -79,5 +79,5 @@ def _rough_constant(order: float) -> float:
         return 0.25 * math.log(2.0)
     factor = math.gamma(-order) / (math.gamma(order) * 4.0**order)
     if order < 0.5:
-        return 2.0 * abs(factor) * 4.0**-order
-    return 0.5 * factor * (1.0 - 2.0 ** (2.0 - 2.0 * order))
+        return float(2.0 * abs(factor) * 4.0**-order)
+    return float(0.5 * factor * (1.0 - 2.0 ** (2.0 - 2.0 * order)))
