@@ -140,7 +140,7 @@ class Enclosure:
         """
         while True:
             gain = self._gains()
-            total = float(np.sum(gain))
+            total = self.possible_gain()
             room = (max_points - self.n_points) // 2 ** (self.dim - 1)
             # The last few cells that would fit are not worth another round over all of them.
             if (
@@ -164,10 +164,17 @@ class Enclosure:
 
     def possible_gain(self) -> float:
         """Return an estimate of how much closer the bounds could be with infinitely many cells."""
-        return float(np.sum(self._gains()))
+        # All of the upper bound could be lost only where it is a bound of nothing: rounding.
+        share = min(math.exp(log_sum_exp(self._bounds[2]) - self.log_upper), 1.0 - 1e-15)
+        return self._highest_lower() - self.log_lower - math.log1p(-share)
 
     def _gains(self) -> FloatArray:
-        return np.asarray(np.exp(self._bounds[2] - self.log_upper) + np.exp(self._bounds[3] - self.log_lower))
+        """Return what each cell could lose and gain, as shares of the upper bound and of what the lower could be."""
+        return np.asarray(np.exp(self._bounds[2] - self.log_upper) + np.exp(self._bounds[3] - self._highest_lower()))
+
+    def _highest_lower(self) -> float:
+        """Return an estimate of the lower bound that infinitely many cells would give."""
+        return float(np.logaddexp(self.log_lower, log_sum_exp(self._bounds[3])))
 
     def _axes(self) -> IndexArray:
         return np.array(self._shapes.axes, dtype=np.intp)[self._depth]
