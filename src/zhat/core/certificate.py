@@ -49,7 +49,7 @@ from zhat.core.arrays import FloatArray, sobol
 from zhat.core.enclosure import LARGEST_DIM, Band, Enclosure, Shapes
 from zhat.core.gp import jittered_cholesky
 from zhat.core.kernels import Covariance
-from zhat.core.remainder import remainder_norm
+from zhat.core.remainder import remainder_norms
 
 #: In units of T eps: the least jitter as a share of the prior variance, and the slack of a sum over the data.
 JITTER = 4.0
@@ -169,7 +169,12 @@ def certified_bracket(
         # |f| ≤ B √k(x, x), and no more.
         exponent = inverse_temperature * largest + slack
         return Bracket(-exponent, exponent, probability, data.norm, 0, 2.0 * exponent)
-    shapes = Shapes(_lengths(kernel, dim), lambda widths: rkhs_norm * remainder_norm(kernel, widths))
+
+    def remainder(widths: FloatArray) -> tuple[FloatArray, FloatArray]:
+        norms, flat = remainder_norms(kernel, widths)
+        return rkhs_norm * norms, flat
+
+    shapes = Shapes(_lengths(kernel, dim), remainder)
     limit = max_points or max(int(MAX_POINTS * min(1.0, (CHEAP_DATA / max(len(y), 1)) ** 2)), FEWEST_POINTS)
     if noise_std > 0:
         depth, quantile = _fixed_grid(data, shapes, rkhs_norm, failure_probability, limit)
@@ -235,18 +240,18 @@ class _Data:
         """Return the bounds of f that hold at all places together when ``quantile`` is that of the normal part."""
 
         def band(points: FloatArray) -> tuple[FloatArray, FloatArray]:
-            mean, half = self.noisy_half_width(points, rkhs_norm, quantile)
+            mean, bias, combination = self.noisy_parts(points, rkhs_norm)
+            half = bias + (quantile * self.noise_std + self.residual) * combination + self.mean_slack
             return mean - half, mean + half
 
         return band
 
-    def noisy_half_width(self, points: FloatArray, rkhs_norm: float, quantile: float) -> tuple[FloatArray, FloatArray]:
-        """Return μ and what f may differ from it by; the second does not depend on y but for rounding."""
+    def noisy_parts(self, points: FloatArray, rkhs_norm: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return μ, the bound of its bias, and |h|; of these only μ depends on y."""
         mean, variance, solved = self._posterior(points)
         combination = np.sqrt(np.einsum("ij,ij->j", solved, solved))
         bias = np.sqrt(np.maximum(variance - self.ridge * combination**2, 0.0) + self._variance_slack)
-        rounding = self.mean_slack + self.residual * combination
-        return mean, rkhs_norm * bias + quantile * self.noise_std * combination + rounding
+        return mean, rkhs_norm * bias, combination
 
     @property
     def _variance_slack(self) -> float:
@@ -273,11 +278,12 @@ def _fixed_grid(
     data: _Data, shapes: Shapes, rkhs_norm: float, failure_probability: float, max_points: int
 ) -> tuple[int, float]:
     """Return the depth of an even grid, chosen without regard to y, and the quantile that its size asks for."""
+    _, bias, combination = data.noisy_parts(sobol(TYPICAL_POINTS, shapes.dim, 0), rkhs_norm)
     depth = 0
     while True:
         quantile = -float(ndtri(failure_probability / (2.0 * shapes.n_vertices(depth))))
-        typical = np.median(data.noisy_half_width(sobol(TYPICAL_POINTS, shapes.dim, 0), rkhs_norm, quantile)[1])
-        fine = shapes.remainders[depth] <= REMAINDER_SHARE * typical
+        typical = np.median(bias + quantile * data.noise_std * combination)
+        fine = np.sum(shapes.remainders[depth][0]) <= REMAINDER_SHARE * typical
         if fine or shapes.axes[depth] < 0 or shapes.n_vertices(depth + 1) > max_points:
             return depth, quantile
         depth += 1

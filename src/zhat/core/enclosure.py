@@ -1,16 +1,17 @@
 """Cells over the unit cube that enclose ``∫ e^{−λf}`` between two numbers, with certainty.
 
 All that is known of f is a band ``low ≤ f ≤ high`` at any point one asks for, and by how much f can differ from its
-multilinear interpolant in a cell of a given shape (the *remainder* R). Then in a cell with vertices v, multilinear
-weights θ_v ≥ 0 that sum to 1, and volume V,
+multilinear interpolant in a cell of a given shape (the *remainder* ``R(x) = Σ_j r_j ψ_j(t_j)`` of `remainder`). Then
+in a cell with vertices v, multilinear weights θ_v ≥ 0 that sum to 1, and volume V,
 
-    ∫ e^{−λf} ≤ e^{λR} ∫ e^{−λ Σ θ_v low_v}  ≤ e^{λR} V Σ E[θ_v] e^{−λ low_v}      (e^{−λ·} is convex)
-    ∫ e^{−λf} ≥ V e^{−λ E[f]}                ≥ e^{−λR} V e^{−λ Σ E[θ_v] high_v}     (Jensen's inequality),
+    ∫ e^{−λf} ≤ ∫ e^{λR − λ Σ θ_v low_v} ≤ V Σ E[θ_v e^{λR}] e^{−λ low_v}       (e^{−λ·} is convex)
+    ∫ e^{−λf} ≥ V e^{−λ E[f]}            ≥ V e^{−λ E[R] − λ Σ E[θ_v] high_v}    (Jensen's inequality),
 
 where E is the mean over the cell: the trapezoidal rule, and its geometric brother. No derivative of anything is
-needed, and no smoothness of the band. Both hold as well for the measure ``e^{−s·t} dt`` in place of dt, with any slope
-s, and the rest of the integrand; E[θ_v] is then a product over the axes in closed form. With the band's own slopes, an
-integrand that is the exponential of an affine function is integrated exactly, however steep.
+needed, and no smoothness of the band. ``e^{λrψ} ≤ 1 + ψ (e^{λr} − 1)`` for ψ in [0, 1] makes all means products over
+the axes. Both bounds hold as well for the measure ``e^{−s·t} dt`` in place of dt, with any slope s, and the rest of the
+integrand; the means are still in closed form (`tilt`). With the band's own slopes, an integrand that is the exponential
+of an affine function is integrated exactly, however steep.
 
 Cells are halved across the axis on which they are longest in the kernel's units, so a cell's depth says its shape.
 Corners are integers: a vertex has one key, and no point is asked for twice.
@@ -25,6 +26,7 @@ import numpy as np
 
 from zhat.core.arrays import BoolArray, FloatArray, IndexArray, tensor_grid
 from zhat.core.logspace import log_sum_exp
+from zhat.core.tilt import tilt
 
 #: Points -> lower and upper bounds of f there: ``(n, d) -> (n,), (n,)``.
 Band = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
@@ -40,8 +42,6 @@ LEAST_CELLS_A_ROUND = 8
 FEWEST_SPLITS = 64
 #: Points are asked for in portions of this many, so that what is computed of them stays in the cache.
 POINTS_AT_ONCE = 1024
-#: Below this slope of the log integrand across a cell, series take the place of differences that would cancel.
-SMALL_SLOPE = 1e-2
 
 
 class Shapes:
@@ -52,16 +52,17 @@ class Shapes:
     lengths
         What one unit of each axis is in the kernel's units, shape ``(d,)``.
     remainder
-        Sides of a cell ``(d,)`` -> how far f can be from its multilinear interpolant there.
+        Sides of a cell ``(d,)`` -> r_j and flat_j, both ``(d,)``: how far f can be from its multilinear interpolant.
     """
 
-    def __init__(self, lengths: FloatArray, remainder: Callable[[FloatArray], float]) -> None:
+    def __init__(self, lengths: FloatArray, remainder: Callable[[FloatArray], tuple[FloatArray, FloatArray]]) -> None:
         self._lengths = lengths
         self._remainder_of = remainder
         self.dim = len(lengths)
         self.axis_bits = min(KEY_BITS // self.dim - 1, MAX_AXIS_BITS)
         self.levels: list[IndexArray] = [np.zeros(self.dim, dtype=np.intp)]
-        self.remainders = [remainder(np.ones(self.dim))]
+        #: For each depth: r and flat, shape (2, d).
+        self.remainders = [np.stack(remainder(np.ones(self.dim)))]
         self.axes = [self._longest(self.levels[0])]
 
     def reach(self, depth: int) -> None:
@@ -70,7 +71,7 @@ class Shapes:
             levels = self.levels[-1].copy()
             levels[self.axes[-1]] += 1
             self.levels.append(levels)
-            self.remainders.append(self._remainder_of(np.ldexp(1.0, -levels)))
+            self.remainders.append(np.stack(self._remainder_of(np.ldexp(1.0, -levels))))
             self.axes.append(self._longest(levels))
 
     def n_vertices(self, depth: int) -> int:
@@ -114,7 +115,7 @@ class Enclosure:
         vertices = self._offsets.astype(np.int64) << shapes.axis_bits
         #: Low and high at the vertices, shape (2, cells, 2^d).
         self._values = self._lookup(vertices).reshape(2, 1, -1)
-        #: Log of: upper, lower, what the upper bound could lose, what the lower could gain; shape (4, cells).
+        #: Logs of the upper and the lower bound, and of what they might become with finer cells; shape (4, cells).
         self._bounds = self._bound(self._values, self._depth)
 
     @property
@@ -164,17 +165,14 @@ class Enclosure:
 
     def possible_gain(self) -> float:
         """Return an estimate of how much closer the bounds could be with infinitely many cells."""
-        # All of the upper bound could be lost only where it is a bound of nothing: rounding.
-        share = min(math.exp(log_sum_exp(self._bounds[2]) - self.log_upper), 1.0 - 1e-15)
-        return self._highest_lower() - self.log_lower - math.log1p(-share)
+        hoped = log_sum_exp(self._bounds[3]) - log_sum_exp(self._bounds[2])
+        return self.log_upper - self.log_lower + hoped
 
     def _gains(self) -> FloatArray:
-        """Return what each cell could lose and gain, as shares of the upper bound and of what the lower could be."""
-        return np.asarray(np.exp(self._bounds[2] - self.log_upper) + np.exp(self._bounds[3] - self._highest_lower()))
-
-    def _highest_lower(self) -> float:
-        """Return an estimate of the lower bound that infinitely many cells would give."""
-        return float(np.logaddexp(self.log_lower, log_sum_exp(self._bounds[3])))
+        """Return what each cell could move the bounds by, as shares of the upper and of what the lower could be."""
+        upper, lower, hoped_upper, hoped_lower = self._bounds
+        loss = _log_excess(upper, hoped_upper) - self.log_upper
+        return np.asarray(np.exp(loss) + np.exp(_log_excess(hoped_lower, lower) - log_sum_exp(hoped_lower)))
 
     def _axes(self) -> IndexArray:
         return np.array(self._shapes.axes, dtype=np.intp)[self._depth]
@@ -223,53 +221,72 @@ class Enclosure:
         return known
 
     def _bound(self, values: FloatArray, depth: IndexArray) -> FloatArray:
-        """Return the logs of the cells' bounds, and of what each could still move by; see the attribute."""
-        log_volume = -math.log(2.0) * depth
+        """Return the logs of the cells' bounds, and of what they might become; see the attribute."""
         # Sides are powers of two, and depth counts the halvings of all axes together.
-        slack = self._inverse_temperature * np.array(self._shapes.remainders)[depth]
+        log_volume = -math.log(2.0) * depth
+        norms, flat = np.moveaxis(np.array(self._shapes.remainders)[depth], 1, 0)
+        slack = self._inverse_temperature * norms
         ceiling = self._inverse_temperature * self._largest
-        convex_low, jensen_low = self._rules(values[0])
-        convex_high, jensen_high = self._rules(values[1])
-        upper = np.minimum(convex_low + slack, ceiling)
-        lower = np.maximum(jensen_high - slack, -ceiling)
+        low, high = (_Rules(-self._inverse_temperature * band, self._offsets) for band in values)
+        upper = np.minimum(low.convex_with(slack, flat), ceiling)
+        lower = np.maximum(high.jensen - high.mean_of(slack, flat), -ceiling)
         # Between the two rules lies the integral of the interpolated band itself, which is all one can hope for.
-        gains = _log_excess(upper, jensen_low), _log_excess(convex_high, lower)
-        return np.asarray(np.stack([upper, lower, *gains]) + log_volume)
-
-    def _rules(self, energies: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return log of the mean of e^{−λ interpolant} over each cell, bounded from above and from below.
-
-        ``energies`` are those at the vertices, shape ``(cells, 2^d)``.
-        """
-        exponents = -self._inverse_temperature * energies
-        upper = self._offsets == 1.0
-        slopes = -2.0 / len(self._offsets) * (exponents @ (2.0 * upper - 1.0))
-        log_masses, means = _tilt(slopes)
-        weights = np.ones(exponents.shape)
-        for axis in range(self.dim):
-            weights *= np.where(upper[:, axis], means[:, axis, None], 1.0 - means[:, axis, None])
-        rest = exponents + slopes @ self._offsets.T
-        log_mass = np.sum(log_masses, axis=1)
-        top = np.max(rest, axis=1)
-        convex = log_mass + top + np.log(np.sum(weights * np.exp(rest - top[:, None]), axis=1))
-        return convex, log_mass + np.einsum("ij,ij->i", weights, rest)
+        return np.asarray(np.stack([upper, lower, low.jensen, high.convex]) + log_volume)
 
 
-def _tilt(slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return ``log ∫_0^1 e^{−st} dt`` and the mean of t under ``e^{−st}``, elementwise."""
-    steep = np.maximum(np.abs(slopes), SMALL_SLOPE)
-    square = slopes**2
-    log_mass = np.where(
-        np.abs(slopes) < SMALL_SLOPE,
-        square * (1.0 / 24.0 - square / 2880.0),
-        np.log(-np.expm1(-steep) / steep) + 0.5 * steep,
-    )
-    with np.errstate(over="ignore"):
-        # For a slope of either sign: the mean is the mirror image of that for the other.
-        mean = 1.0 / steep - 1.0 / np.expm1(steep)
-    mean = np.where(slopes < 0, 1.0 - mean, mean)
-    near_half = 0.5 - slopes * (1.0 / 12.0 - square * (1.0 / 720.0 - square / 30240.0))
-    return log_mass - 0.5 * slopes, np.where(np.abs(slopes) < SMALL_SLOPE, near_half, mean)
+class _Rules:
+    """The logs of upper and lower bounds of the mean over each cell of e to an interpolated exponent.
+
+    Parameters
+    ----------
+    exponents
+        Those at the vertices, shape ``(cells, 2^d)``.
+    offsets
+        The vertices of the unit cell, shape ``(2^d, d)``.
+    """
+
+    def __init__(self, exponents: FloatArray, offsets: FloatArray) -> None:
+        self._offsets = offsets
+        slopes = -2.0 / len(offsets) * (exponents @ (2.0 * offsets - 1.0))
+        self._tilt = tilt(slopes)
+        self._log_mass = np.sum(self._tilt.log_mass, axis=1)
+        self._rest = exponents + slopes @ offsets.T
+        self._weights = self._products(self._tilt.far, self._tilt.near)
+
+    @property
+    def jensen(self) -> FloatArray:
+        """The lower bound."""
+        return np.asarray(self._log_mass + np.einsum("ij,ij->i", self._weights, self._rest))
+
+    @property
+    def convex(self) -> FloatArray:
+        """The upper bound."""
+        return self._convex(self._weights)
+
+    def convex_with(self, slack: FloatArray, flat: FloatArray) -> FloatArray:
+        """Return the upper bound for the exponent plus ``Σ_j slack_j ψ_j``; both of shape ``(cells, d)``."""
+        # e^{cψ} ≤ e^c (e^{−c} + (1 − e^{−c}) ψ), and ψ is partly flat: so much is constant, so much is a bulge.
+        bulge = -np.expm1(-slack) * (1.0 - flat)
+        constant = 1.0 - bulge
+        far = constant * self._tilt.far + bulge * self._tilt.far_bulge
+        near = constant * self._tilt.near + bulge * self._tilt.near_bulge
+        return np.asarray(self._convex(self._products(far, near)) + np.sum(slack, axis=1))
+
+    def mean_of(self, slack: FloatArray, flat: FloatArray) -> FloatArray:
+        """Return the mean of ``Σ_j slack_j ψ_j``."""
+        bulge = self._tilt.far_bulge + self._tilt.near_bulge
+        return np.asarray(np.sum(slack * (flat + (1.0 - flat) * bulge), axis=1))
+
+    def _convex(self, weights: FloatArray) -> FloatArray:
+        top = np.max(self._rest, axis=1)
+        return np.asarray(self._log_mass + top + np.log(np.sum(weights * np.exp(self._rest - top[:, None]), axis=1)))
+
+    def _products(self, far: FloatArray, near: FloatArray) -> FloatArray:
+        """Return for each vertex the product over the axes of ``far`` or ``near``, as it lies."""
+        weights: FloatArray = np.ones(self._rest.shape)
+        for axis, side in enumerate(self._offsets.T == 1.0):
+            weights *= np.where(side, far[:, axis, None], near[:, axis, None])
+        return weights
 
 
 def _log_excess(large: FloatArray, small: FloatArray) -> FloatArray:
