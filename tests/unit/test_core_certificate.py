@@ -345,3 +345,27 @@ def test_the_tilt_is_exact_for_all_slopes():
             far, both = float((moments[2] - moments[3]) / mass), float((moments[1] - moments[2]) / mass)
             assert found.far_bulge[k] == pytest.approx(4 * far, rel=1e-10)
             assert found.near_bulge[k] == pytest.approx(4 * (both - far), rel=1e-10, abs=1e-13)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_whatever_the_remainder_allows_in_a_cell_is_within(dim):
+    rng = np.random.default_rng(dim)
+    nodes, weights = np.polynomial.legendre.leggauss(24)
+    places = tensor_grid(0.5 * (nodes + 1), dim)
+    log_weights = np.sum(np.log(tensor_grid(0.5 * weights, dim)), axis=1)
+    corners = tensor_grid(np.array([0.0, 1.0]), dim)
+    shares = np.prod(np.where(corners == 1, places[:, None, :], 1 - places[:, None, :]), axis=2)
+    for spread in (0.0, 0.1, 1.0, 5.0):
+        energies = spread * rng.standard_normal(2**dim)
+        norms, flat = rng.random(dim), rng.choice([0.0, 0.5, 1.0], dim)
+
+        def band(x, energies=energies):
+            values = np.prod(np.where(corners == 1, x[:, None, :], 1 - x[:, None, :]), axis=2) @ energies
+            return values, values
+
+        enclosure = Enclosure(band, Shapes(np.ones(dim), lambda _, r=norms, a=flat: (r, a)), 2.0, 1e3)
+        bulge = (flat + (1 - flat) * 4 * places * (1 - places)) @ norms
+        for sign in (-1.0, 0.0, 1.0):
+            truth = log_sum_exp(log_weights - 2.0 * (shares @ energies + sign * bulge))
+            assert enclosure.log_lower <= truth + 1e-12
+            assert truth <= enclosure.log_upper + 1e-12
