@@ -159,33 +159,26 @@ def certified_bracket(
     """
     _check(x, y, rkhs_norm, inverse_temperature, noise_std, failure_probability)
     largest = rkhs_norm * math.sqrt(kernel.scale)
+    slack = 64.0 * EPS * (1.0 + inverse_temperature * largest)
     data = _Data(kernel, x, y, noise_std)
     probability = 1.0 - failure_probability if noise_std > 0 else 1.0
-    if noise_std == 0:
-        hidden_norm = data.hidden_norm(rkhs_norm)
-    dim = x.shape[1]
-    slack = 64.0 * EPS * (1.0 + inverse_temperature * largest)
-    if dim > LARGEST_DIM:
+    hidden_norm = rkhs_norm if noise_std > 0 else data.hidden_norm(rkhs_norm)
+    if x.shape[1] > LARGEST_DIM:
         # |f| ≤ B √k(x, x), and no more.
         exponent = inverse_temperature * largest + slack
         return Bracket(-exponent, exponent, probability, data.norm, 0, 2.0 * exponent)
-
-    def remainder(widths: FloatArray) -> tuple[FloatArray, FloatArray]:
-        norms, flat = remainder_norms(kernel, widths)
-        return rkhs_norm * norms, flat
-
-    shapes = Shapes(_lengths(kernel, dim), remainder)
-    limit = max_points or max(int(MAX_POINTS * min(1.0, (CHEAP_DATA / max(len(y), 1)) ** 2)), FEWEST_POINTS)
+    shapes = _shapes(kernel, x.shape[1], rkhs_norm)
+    if max_points is None:
+        max_points = max(int(MAX_POINTS * min(1.0, (CHEAP_DATA / max(len(y), 1)) ** 2)), FEWEST_POINTS)
     if noise_std > 0:
-        depth, quantile = _fixed_grid(data, shapes, rkhs_norm, failure_probability, limit)
+        depth, quantile = _fixed_grid(data, shapes, rkhs_norm, failure_probability, max_points)
         enclosure = Enclosure(data.noisy_band(rkhs_norm, quantile), shapes, inverse_temperature, largest)
         enclosure.refine_evenly(depth)
-        gain = enclosure.possible_gain()
     else:
         enclosure = Enclosure(data.exact_band(hidden_norm), shapes, inverse_temperature, largest)
-        gain = enclosure.refine(QUADRATURE_SHARE, SMALLEST_GAIN, limit)
+        enclosure.refine(QUADRATURE_SHARE, SMALLEST_GAIN, max_points)
     lower, upper = enclosure.log_lower - slack, enclosure.log_upper + slack
-    return Bracket(lower, upper, probability, data.norm, enclosure.n_points, gain)
+    return Bracket(lower, upper, probability, data.norm, enclosure.n_points, enclosure.possible_gain())
 
 
 class _Data:
@@ -289,13 +282,18 @@ def _fixed_grid(
         depth += 1
 
 
-def _lengths(kernel: Covariance, dim: int) -> FloatArray:
-    """Return one unit of each axis in the kernel's units, the largest of its parts'."""
+def _shapes(kernel: Covariance, dim: int, rkhs_norm: float) -> Shapes:
+    """Return how cells are halved: across the axis on which the kernel, or any of its parts, varies most."""
     lengths = np.zeros(dim)
     for part in kernel.parts:
         seen = list(range(dim)) if part.axes is None else list(part.axes)
         lengths[seen] = np.maximum(lengths[seen], part.inverse_lengths)
-    return lengths
+
+    def remainder(widths: FloatArray) -> tuple[FloatArray, FloatArray]:
+        norms, flat = remainder_norms(kernel, widths)
+        return rkhs_norm * norms, flat
+
+    return Shapes(lengths, remainder)
 
 
 def _check(

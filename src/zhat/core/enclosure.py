@@ -133,11 +133,11 @@ class Enclosure:
         """An upper bound of ``log ∫ e^{−λf}``."""
         return log_sum_exp(self._bounds[0])
 
-    def refine(self, share: float, smallest: float, max_points: int) -> float:
+    def refine(self, share: float, smallest: float, max_points: int) -> None:
         """Halve cells where the bounds gain most by it.
 
         Ends when what finer cells could still gain is below ``share`` of the bounds' distance, or below ``smallest``,
-        or when there is no room for another split within ``max_points``. Returns an estimate of what they could gain.
+        or when there is no room for another split within ``max_points``.
         """
         while True:
             gain = self._gains()
@@ -148,12 +148,12 @@ class Enclosure:
                 total <= max(share * (self.log_upper - self.log_lower), smallest)
                 or room < 1 + len(gain) // FEWEST_SPLITS
             ):
-                return total
+                return
             gain[self._axes() < 0] = 0.0
             order = np.argsort(-gain)
             cumulated = np.cumsum(gain[order])
             if cumulated[-1] <= smallest:
-                return total
+                return
             enough = int(np.searchsorted(cumulated, SHARE_A_ROUND * cumulated[-1])) + 1
             chosen = order[: min(max(enough, len(order) // LEAST_CELLS_A_ROUND), room)]
             self._split(chosen[gain[chosen] > 0])
