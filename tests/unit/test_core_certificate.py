@@ -17,7 +17,7 @@ from zhat.core.tilt import tilt
 
 NUS = (0.5, 1.5, 2.5, math.inf)
 #: Enough for a valid bracket, which is all that most tests want.
-FEW = 1500
+FEW = 800
 
 
 class Combination:
@@ -64,8 +64,8 @@ def test_the_truth_is_within(nu, dim, inverse_temperature, t):
     f, truth = random_function(nu, dim), true_log_z(nu, dim, inverse_temperature)
     x = sobol(t, dim, 7)
     widths = []
-    # The norm itself, which is the hardest, and looser bounds of it: each of them wider.
-    for factor in (1.0, 1.2, 3.0):
+    # The norm itself, which is the hardest, and a looser bound of it, which makes a wider bracket.
+    for factor in (1.0, 1.5):
         bracket = certified_bracket(f.kernel, x, f(x), factor * f.norm, inverse_temperature, max_points=FEW)
         assert bracket.lower <= truth <= bracket.upper
         assert bracket.probability == 1.0
@@ -125,14 +125,14 @@ def test_rigour_costs_little(nu, dim, inverse_temperature, t):
     assert bracket.quadrature_gain <= 0.1 * bracket.width
 
 
-@pytest.mark.parametrize("dim", [1, 2, 3, 5])
+@pytest.mark.parametrize("dim", [1, 2, 5])
 def test_other_smoothnesses_and_lengthscales_of_each_axis(dim):
     for seed, nu in ((1, 0.3), (3, 1.0), (5, 2.2)):
         f = random_function(nu, dim, seed)
-        x = sobol(32, dim, 7)
-        bracket = certified_bracket(f.kernel, x, f(x), f.norm, 5.0, max_points=400)
+        x = sobol(16, dim, 7)
+        bracket = certified_bracket(f.kernel, x, f(x), f.norm, 5.0, max_points=300)
         # Above three dimensions an average over Sobol points, which is off by far less than the bracket is wide.
-        truth = f.log_z(5.0) if dim <= 3 else log_mean_exp(-5.0 * f(sobol(2**13, dim, 1)))
+        truth = f.log_z(5.0) if dim <= 3 else log_mean_exp(-5.0 * f(sobol(2**12, dim, 1)))
         assert bracket.lower <= truth <= bracket.upper
 
 
