@@ -1,6 +1,6 @@
 """Whether certified brackets hold, and how fast they close: 504 random functions of known RKHS norm.
 
-    make certificate        about ten minutes; prints the table and writes benchmarks/results/certificate.csv
+    make certificate        some twenty minutes; prints the table and writes benchmarks/results/certificate.csv
 
 A function is a sum of 20 kernels with random centres and coefficients, scaled to norm 1; its true log Z comes from a
 composite Gauss-Legendre rule. It is evaluated at a maximum-variance design of 16, 64 or 256 points in 1 to 3
@@ -13,7 +13,8 @@ both must contain the truth:
     norm, and closes as the power function does: as T^{−ν/d}, the slope that the table compares with.
 
 The lengthscales are where T = 16 to 256 shows the rate. They are a choice: at shorter ones 16 points leave the variance
-near the prior's, and the slope is too flat; at longer ones it is too steep (−0.66 for −0.5 in 3-d at ν = 1.5 and
+near the prior's, and the slope is too flat; at longer ones it is too steep (that of the mean power function is −0.66 for
+−0.5 in 3-d at ν = 1.5 and
 lengthscale 4), as the share of the cube that is near its boundary, where the power function is larger, still shrinks
 with T.
 """
