@@ -13,10 +13,9 @@ both must contain the truth:
     norm, and closes as the power function does: as T^{−ν/d}, the slope that the table compares with.
 
 The lengthscales are where T = 16 to 256 shows the rate. They are a choice: at shorter ones 16 points leave the variance
-near the prior's, and the slope is too flat; at longer ones it is too steep (that of the mean power function is −0.66 for
-−0.5 in 3-d at ν = 1.5 and
-lengthscale 4), as the share of the cube that is near its boundary, where the power function is larger, still shrinks
-with T.
+near the prior's, and the slope is too flat; at longer ones it is too steep, as the share of the cube that is near its
+boundary, where the power function is larger, still shrinks with T (in 3-d at ν = 1.5 and lengthscale 4 the slope of the
+mean power function is −0.66, for −0.5).
 """
 
 from __future__ import annotations
