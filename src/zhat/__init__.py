@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from zhat import errors, estimators, problems, theory
+from zhat.certificate import Certificate
+from zhat.core.kernels import Kernel
 from zhat.errors import EnergyError, FileError, InvalidArgument, ZhatError
 from zhat.estimate import Estimate, load
 from zhat.estimators.base import NoiseKind
@@ -10,11 +12,13 @@ from zhat.evaluations import Evaluations
 from zhat.run import estimate
 
 __all__ = [
+    "Certificate",
     "EnergyError",
     "Estimate",
     "Evaluations",
     "FileError",
     "InvalidArgument",
+    "Kernel",
     "NoiseKind",
     "ZhatError",
     "errors",

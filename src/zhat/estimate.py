@@ -7,6 +7,7 @@ import math
 import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import ndtri
 
+from zhat.certificate import DEFAULT_KERNEL, Certificate, certify
 from zhat.core.arrays import FloatArray
+from zhat.core.kernels import Kernel
 from zhat.domain import Box
 from zhat.errors import EnergyError, FileError, InvalidArgument
 from zhat.evaluations import Evaluations
@@ -64,6 +67,8 @@ class Estimate:
         What the noise leaves right in the mean: the "energy" or the "likelihood".
     n_given
         How many of the evaluations were given and not spent.
+    rkhs_norm, rkhs_kernel
+        A bound of the energy's norm, if one is known, and the kernel whose norm it is.
     """
 
     log_z: float
@@ -80,6 +85,8 @@ class Estimate:
     estimator: Estimator | None = field(default=None, repr=False)
     noise_kind: NoiseKind = "energy"
     n_given: int = 0
+    rkhs_norm: float | None = None
+    rkhs_kernel: Kernel = DEFAULT_KERNEL
 
     @property
     def n_evaluations(self) -> int:
@@ -127,6 +134,12 @@ class Estimate:
                 raise EnergyError("there is nothing to draw from: no finite energy was seen")
             return self.domain.to_user(distribution.draw(int(n), np.random.default_rng(seed)).points)
 
+    @cached_property
+    def certificate(self) -> Certificate:
+        """Bounds of log Z that hold with certainty, if a bound of the energy's norm was given."""
+        with one_blas_thread():
+            return certify(self)
+
     def plan(self, relative_error: float = 0.01) -> Plan:
         """Return how many more evaluations it would take to know Z to this relative error, with a range."""
         from zhat.plan import plan
@@ -171,6 +184,8 @@ class Estimate:
             "noise_std": self.noise_std,
             "noise_kind": self.noise_kind,
             "n_given": self.n_given,
+            "rkhs_norm": self.rkhs_norm,
+            "rkhs_kernel": _kernel_out(self.rkhs_kernel),
             "budget": self.budget,
             "seed": self.seed,
             "bounds": {
@@ -243,7 +258,21 @@ def _from_document(document: dict[str, Any]) -> Estimate:
         },
         noise_kind=document.get("noise_kind", "energy"),
         n_given=document.get("n_given", 0),
+        rkhs_norm=document.get("rkhs_norm"),
+        rkhs_kernel=_kernel_in(document.get("rkhs_kernel")),
     )
+
+
+def _kernel_out(kernel: Kernel) -> dict[str, Any]:
+    return {"nu": _number_out(kernel.nu), "lengthscale": kernel.lengthscale, "scale": kernel.scale}
+
+
+def _kernel_in(document: dict[str, Any] | None) -> Kernel:
+    if document is None:
+        return DEFAULT_KERNEL
+    lengthscale = document["lengthscale"]
+    lengths = tuple(lengthscale) if isinstance(lengthscale, list) else float(lengthscale)
+    return Kernel(_number_in(document["nu"]), lengths, float(document["scale"]))
 
 
 def _matrix(rows: list[list[float]], dim: int) -> FloatArray:

@@ -7,12 +7,15 @@ import numbers
 import secrets
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import replace
 from typing import get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from zhat.certificate import check_norm, kernel_of
 from zhat.core.arrays import FloatArray
+from zhat.core.kernels import Kernel
 from zhat.domain import Bounds, Box, PeriodicAxes
 from zhat.errors import EnergyError, InvalidArgument
 from zhat.estimate import Estimate
@@ -50,6 +53,8 @@ def estimate(
     periodic: PeriodicAxes = (),
     x0: ArrayLike | None = None,
     y0: ArrayLike | tuple[ArrayLike, ArrayLike] | None = None,
+    rkhs_norm: float | None = None,
+    rkhs_kernel: Kernel | None = None,
 ) -> Estimate:
     """Estimate log Z = log ∫ exp(-λ f(x)) dx over a box from a limited number of queries to f.
 
@@ -92,6 +97,10 @@ def estimate(
     x0, y0
         Evaluations that were made before, in the user's units, shapes ``(n, d)`` and ``(n,)``: facts that cost none of
         the budget. With noise that is told with each value, ``y0`` is a tuple of values and standard deviations.
+    rkhs_norm, rkhs_kernel
+        A bound of the norm of f in the space of a kernel on the unit cube, zero mean (without one, the paper's Matérn
+        kernel with ν = 5/2 and lengthscale 0.2, or the method's own if its settings know it). `Estimate.certificate`
+        is then a bracket of log Z that holds with certainty; with noise, at 95%, for method "mvs".
 
     Returns
     -------
@@ -102,6 +111,7 @@ def estimate(
     problem = Problem(energy, box, inverse_temperature, noise_std, vectorized)
     estimator = named(method)
     given = given_evaluations(problem, x0, y0)
+    check_norm(rkhs_norm, rkhs_kernel)
     if noise_kind not in get_args(NoiseKind):
         raise InvalidArgument("noise_kind", noise_kind, " or ".join(map(repr, get_args(NoiseKind))))
     task = Task(
@@ -119,7 +129,8 @@ def estimate(
     estimator.check(task)
     with _evaluator(problem, workers, executor) as evaluate, _progress(progress) as report:
         facts = _loop(estimator, task, box, given, evaluate, report)
-    return conclude(estimator, task, box, facts)
+    found = conclude(estimator, task, box, facts)
+    return replace(found, rkhs_norm=rkhs_norm, rkhs_kernel=rkhs_kernel or kernel_of(estimator))
 
 
 def conclude(estimator: Estimator, task: Task, box: Box, facts: Evaluations) -> Estimate:
