@@ -223,6 +223,14 @@ def _compare(
     return _best_first(fitted.values())
 
 
+def height_models(data: Heights, rotation: Coordinates | None, start: ModelSpec) -> tuple[Model, ...]:
+    """Return models of heights fitted to all data, best first, found step by step from one kind."""
+    fewer = data.thinned(MOST_COMPARED_LAST)
+    kernels: dict[ModelSpec, Covariance] = {}
+    models = _compare(fewer, rotation, start, kernels)[:MOST_KEPT]
+    return models if fewer is data else _best_first(_fit(model.spec, data, rotation, kernels) for model in models)
+
+
 def _best_first(models: Iterable[Model]) -> tuple[Model, ...]:
     return tuple(sorted(models, key=lambda model: -model.score))
 
