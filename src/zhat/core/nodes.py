@@ -21,15 +21,15 @@ from zhat.core.target import GRID_DIM
 #: accuracy that is asked for, and how many nodes there may be.
 NODES = {1: 8, 2: 6, 3: 5}
 FIRST_CELLS = {1: 8, 2: 4, 3: 2}
-TOLERANCE = {1: 1e-9, 2: 1e-7, 3: 1e-5}
-MOST_NODES = {1: 8_192, 2: 24_576, 3: 40_960}
+TOLERANCE = {1: 1e-9, 2: 1e-6, 3: 1e-5}
+MOST_NODES = {1: 4_096, 2: 12_288, 3: 24_576}
 #: Splits go on in portions of about this many nodes, so that each is decided on what the last one found.
 PORTION = 4_096
 #: A change of the log integrand between neighbouring nodes that leaves it unresolved.
 STEEP = 6.0
 #: The pool: uniform points, and points that follow e^{-λg} for each λ that needs them; and in how many batches.
-N_UNIFORM = 16_384
-N_FOLLOWING = 8_192
+N_UNIFORM = 8_192
+N_FOLLOWING = 4_096
 N_BATCHES = 8
 #: λ needs points of its own where fewer than this share of the uniform points are effective.
 NARROW = 0.2

@@ -10,14 +10,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import gammaincinv
+from scipy.special import gammaincinv, ndtri
 
-from zhat.core.arrays import FloatArray, blocks
+from zhat.core.arrays import FloatArray, blocks, sobol
 from zhat.core.gp import GaussianProcess
 from zhat.core.kernels import Kernel
 
 #: Frequencies of the waves of a kernel, each with a sine and a cosine.
-N_FREQUENCIES = 192
+N_FREQUENCIES = 128
+#: Every other frequency is larger by this factor: what data leave open of a smooth process are its rare short waves.
+STRETCH = 2.0
 
 
 def posterior_deviations(
@@ -46,18 +48,31 @@ class _Waves:
 
     def __init__(self, kernel: Kernel, dim: int, n: int, generator: np.random.Generator) -> None:
         n_axes = dim if kernel.axes is None else len(kernel.axes)
-        frequencies = generator.standard_normal((n_axes, N_FREQUENCIES))
-        # The spectral density of a Matérn kernel is a t distribution with 2ν degrees of freedom. The same uniform
-        # numbers whatever ν, so that kernels that are alike have waves that are alike.
-        share = generator.random(N_FREQUENCIES)
+        # The same numbers whatever the kernel, so that kernels that are alike have waves that are alike.
+        uniform = sobol(N_FREQUENCIES, n_axes + 1, generator)
+        frequencies = ndtri(np.clip(uniform[:, :-1], 1e-12, 1.0 - 1e-12))
         if kernel.nu != math.inf:
-            frequencies /= np.sqrt(np.maximum(2.0 * gammaincinv(kernel.nu, share), 1e-12))
+            # The spectral density of a Matérn kernel is a t distribution with 2ν degrees of freedom.
+            frequencies /= np.sqrt(np.maximum(2.0 * gammaincinv(kernel.nu, uniform[:, -1:]), 1e-12))
+        frequencies[::2] *= STRETCH
         self._kernel = kernel
-        self._frequencies = frequencies
-        size = math.sqrt(kernel.scale / N_FREQUENCIES)
-        self._amplitudes = size * generator.standard_normal((2 * N_FREQUENCIES, n))
+        self._frequencies = np.ascontiguousarray(frequencies.T)
+        size = np.sqrt(kernel.scale / N_FREQUENCIES * _shares(kernel.nu, frequencies))
+        self._amplitudes = np.tile(size, 2)[:, None] * generator.standard_normal((2 * N_FREQUENCIES, n))
 
     def __call__(self, x: FloatArray) -> FloatArray:
         """Return the draws at the rows of ``x``, shape ``(len(x), n)``."""
         phase = self._kernel.stretch(x) @ self._frequencies
         return np.asarray(np.hstack([np.cos(phase), np.sin(phase)]) @ self._amplitudes)
+
+
+def _shares(nu: float, frequencies: FloatArray) -> FloatArray:
+    """Return the spectral density by that from which frequencies were drawn, every other one of which is stretched."""
+    n_axes = frequencies.shape[1]
+    square = np.sum(frequencies**2, axis=1)
+
+    def log_density(at: FloatArray) -> FloatArray:
+        return -0.5 * at if nu == math.inf else -(nu + 0.5 * n_axes) * np.log1p(at)
+
+    stretched = log_density(square / STRETCH**2) - n_axes * math.log(STRETCH) - log_density(square)
+    return np.asarray(2.0 / (1.0 + np.exp(np.minimum(stretched, 700.0))))

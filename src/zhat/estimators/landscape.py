@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
-from zhat.core.arrays import FloatArray, Surface
+from zhat.core.arrays import FloatArray, Surface, blocks
 from zhat.core.belief import plausible_variants
 from zhat.core.gp import GaussianProcess
 from zhat.core.logspace import effective_sample_size
@@ -44,8 +45,10 @@ BELIEVED_SHARE = 0.6
 SURE_SD = 0.2
 UNSURE_SD = 0.6
 #: Draws of the surface: groups that share a model and its hyperparameters, and draws in each.
-N_GROUPS = 16
+N_GROUPS = 12
 GROUP_SIZE = 8
+#: So many values nearby tell how wrong a process is at a place.
+NEIGHBOURS = 6
 #: Models whose evidence is this much worse than the best's, as a logarithm, have no say.
 IMPLAUSIBLE = 6.0
 #: Generators' purposes, beyond those of the rounds and of the estimate.
@@ -88,7 +91,7 @@ class Anchor:
     models
         The plausible ones, best first: of heights, up to a factor and a constant.
     inflation
-        What their sds are to be multiplied by: how wrong they have been before.
+        What their sds are to be multiplied by at least: how wrong they have been before.
     unit, zero
         An energy above the lowest is ``unit * height - zero``.
     """
@@ -115,13 +118,15 @@ class Anchor:
     def draws(self, x: FloatArray, seed: Sequence[int]) -> FloatArray:
         """Return draws of the energy above the lowest, shape ``(k, n)``."""
         groups = self._groups(np.random.default_rng([*seed, _VARIANTS]))
+        best = self.models[0]
+        inflation = np.maximum(self.inflation, local_inflation(best.process, best.coordinates(x)))
         heights = np.empty((N_GROUPS * GROUP_SIZE, len(x)))
         for group, model in enumerate(groups):
             rows = slice(group * GROUP_SIZE, (group + 1) * GROUP_SIZE)
             # Every group has waves of its own, the same for all anchors.
             generator = np.random.default_rng([*seed, _PATHS, group])
             z = model.coordinates(x)
-            values = self.inflation * posterior_deviations(model.process, z, GROUP_SIZE, generator)
+            values = inflation * posterior_deviations(model.process, z, GROUP_SIZE, generator)
             values += model.process.mean(z)
             for row, value in zip(range(rows.start, rows.stop), values, strict=True):
                 heights[row] = model.unwarp(value, x)[0]
@@ -216,6 +221,26 @@ def left_out_inflation(model: Model, data: Heights, volumes: FloatArray) -> floa
     effective = effective_sample_size(log_weights)
     mean = float(weights @ scores) / float(np.sum(weights))
     return math.sqrt(max(1.0, (PRIOR_WEIGHT + effective * mean) / (PRIOR_WEIGHT + effective)))
+
+
+def local_inflation(process: GaussianProcess, x: FloatArray) -> FloatArray:
+    """Return what the sds of a process should be multiplied by at the rows of ``x``, from values left out nearby.
+
+    A process is alike everywhere, and an energy need not be: on a steep slope between plains it is more wrong than
+    it claims, and on the plains less. At least 1.
+    """
+    if len(process.y) <= NEIGHBOURS:
+        return np.ones(len(x))
+    residuals, variances = process.leave_one_out()
+    result = np.empty(len(x))
+    for rows in blocks(len(x), len(process.y)):
+        q = cdist(x[rows], process.x, "sqeuclidean")
+        reach = np.partition(q, NEIGHBOURS - 1, axis=1)[:, NEIGHBOURS - 1 : NEIGHBOURS]
+        near = np.exp(-0.5 * q / np.maximum(reach, 1e-300))
+        claimed = PRIOR_WEIGHT * process.variance(x[rows]) + 1e-300
+        found = (claimed + near @ residuals**2) / (claimed + near @ variances)
+        result[rows] = np.sqrt(np.clip(found, 1.0, LARGEST_SCORE))
+    return result
 
 
 def _plausible(models: Sequence[Model]) -> tuple[Model, ...]:

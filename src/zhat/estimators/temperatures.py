@@ -21,8 +21,10 @@ from zhat.evaluations import Evaluations
 
 #: The largest λ that a curve may ask for, as a multiple of the estimate's.
 REACH = 1.5
-#: Uniform points that stand for all that λ = 0 sees are enough for λ below the ladder's last by this factor.
-BELOW_LADDER = 1.0
+#: Correlations over draws below this many sds of what chance makes of none are none.
+CHANCE_CORRELATION = 3.0
+#: The power of a squared correlation to which it counts where it would make an error smaller.
+NEAR_POWER = 6.0
 _NODES = 1_000_099
 
 
@@ -71,10 +73,16 @@ class LandscapeCurve:
         found = Thermodynamics(*(np.mean(part, axis=0) for part in (of_draws.log_z, of_draws.mean, of_draws.variance)))
         # A constant added to the energy: it leaves the curve convex, and log Z(0) alone.
         constant = (found.log_z[-1] - finding.log_z) / own
+        # What the constant amounts to is the part of the estimate's error that the draws know nothing of.
+        foreign = min(abs(own * constant - self._lowest * own), finding.std_error)
+        own_error = math.sqrt(max(finding.std_error**2 - foreign**2, 0.0))
         quadrature = quadrature_errors(self._nodes, self._mean, self._log_weights, values)
+        carried = foreign / own * np.array([values, np.ones(len(values)), np.zeros(len(values))])
         errors = [
-            np.hypot(corrected_spread(part, of_draws.log_z[:, -1], finding.std_error), off)[:-1]
-            for part, off in zip((of_draws.log_z, of_draws.mean, of_draws.variance), quadrature, strict=True)
+            np.sqrt(corrected_spread(part, of_draws.log_z[:, -1], own_error) ** 2 + off**2 + moved**2)[:-1]
+            for part, off, moved in zip(
+                (of_draws.log_z, of_draws.mean, of_draws.variance), quadrature, carried, strict=True
+            )
         ]
         return Temperatures(
             found.log_z[:-1] - constant * inverse_temperatures,
@@ -97,13 +105,19 @@ def corrected_spread(draws: FloatArray, own: FloatArray, own_error: float) -> Fl
         The sd that the other number has in truth. What correlates with it is as much larger or smaller; the rest is
         as the draws have it.
     """
+    n = len(own)
     centred, own_centred = draws - np.mean(draws, axis=0), own - np.mean(own)
     variance, own_variance = np.mean(centred**2, axis=0), float(np.mean(own_centred**2))
     if not own_variance > 0.0:
-        return np.sqrt(variance + own_error**2)
-    slope = own_centred @ centred / len(own) / own_variance
-    rest = np.maximum(variance - slope**2 * own_variance, 0.0)
-    return np.sqrt(rest + slope**2 * own_error**2)
+        return np.sqrt(variance)
+    square = (own_centred @ centred / n) ** 2 / np.maximum(variance * own_variance, 1e-300)
+    # A correlation that may well be chance is none.
+    chance = CHANCE_CORRELATION**2 / n
+    square = np.clip((square - chance) / (1.0 - chance), 0.0, 1.0)
+    if own_error**2 < own_variance:
+        # Draws that are less sure than the estimate was may know why: it is only believed where it comes from.
+        square **= NEAR_POWER
+    return np.sqrt(variance * (1.0 - square + square * own_error**2 / own_variance))
 
 
 def quadrature_errors(
