@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from zhat import errors, estimators, problems, theory
+from zhat.curve import Curve
 from zhat.errors import EnergyError, FileError, InvalidArgument, ZhatError
 from zhat.estimate import Estimate, load
 from zhat.evaluations import Evaluations
 from zhat.run import estimate
 
 __all__ = [
+    "Curve",
     "EnergyError",
     "Estimate",
     "Evaluations",

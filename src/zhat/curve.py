@@ -13,7 +13,7 @@ import numpy as np
 
 from zhat.core.arrays import FloatArray
 from zhat.errors import EnergyError, InvalidArgument
-from zhat.estimators.base import Finding, Task
+from zhat.estimators.base import Finding
 from zhat.estimators.temperatures import REACH, Temperatures
 
 if TYPE_CHECKING:
@@ -123,7 +123,3 @@ def _in_users_units(estimate: Estimate, values: FloatArray, found: Temperatures)
         free_energy=free_energy,
         free_energy_error=free_error,
     )
-
-
-#: Kept for the annotations of estimators that have a curve.
-TaskLike = Task

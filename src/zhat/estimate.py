@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import numbers
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -21,7 +21,8 @@ from zhat.evaluations import Evaluations
 from zhat.threads import one_blas_thread
 
 if TYPE_CHECKING:
-    from zhat.estimators.base import Estimator
+    from zhat.curve import Curve
+    from zhat.estimators.base import Estimator, Task
 
 #: Marks a file as ours; the number rises with every change that an older zhat could not read.
 _FORMAT = "zhat-estimate"
@@ -78,6 +79,13 @@ class Estimate:
         """How many evaluations were spent, failed ones included."""
         return len(self.evaluations)
 
+    @property
+    def task(self) -> Task:
+        """The problem as the estimator saw it."""
+        from zhat.estimators import Task
+
+        return Task(self.domain.dim, self.inverse_temperature, self.budget, self.noise_std, self.seed)
+
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the interval for log Z at this level, from the normal distribution.
 
@@ -95,7 +103,7 @@ class Estimate:
 
         The surrogate is that of all evaluations, so the draws follow the posterior as well as log Z is known.
         """
-        from zhat.estimators import Task, named
+        from zhat.estimators import named
 
         if not isinstance(n, numbers.Integral) or isinstance(n, bool) or n < 1:
             raise InvalidArgument("n", n, "a whole number of at least 1")
@@ -103,12 +111,30 @@ class Estimate:
         posterior = getattr(estimator, "posterior", None)
         if posterior is None:
             raise InvalidArgument("method", self.method, "a method with a surrogate to draw from, such as 'auto'")
-        task = Task(self.domain.dim, self.inverse_temperature, self.budget, self.noise_std, self.seed)
         with one_blas_thread():
-            distribution = posterior(task, self.evaluations)
+            distribution = posterior(self.task, self.evaluations)
             if distribution is None:
                 raise EnergyError("there is nothing to draw from: no finite energy was seen")
             return self.domain.to_user(distribution.draw(int(n), np.random.default_rng(seed)).points)
+
+    def curve(self, inverse_temperatures: Sequence[float] | FloatArray | float) -> Curve:
+        """Return log Z, mean energy, heat capacity and free energy at other λ, from the same evaluations.
+
+        Parameters
+        ----------
+        inverse_temperatures
+            λ, one or several, each from 0 to 1.5 times that of the estimate.
+
+        Returns
+        -------
+        Curve
+            At the estimate's own λ it has the estimate's own log Z and error. The farther below it a λ is, the more it
+            rests on places that the evaluations were not chosen for; the errors say how much.
+        """
+        from zhat.curve import curve_of
+
+        with one_blas_thread():
+            return curve_of(self, inverse_temperatures)
 
     def summary(self) -> str:
         """Return the estimate in a few lines of text."""

@@ -61,7 +61,12 @@ class Nodes:
 
 
 def nodes_for_range(
-    surface: Surface, log_base: Surface | None, largest: float, smallest: float, dim: int, generator: np.random.Generator
+    surface: Surface,
+    log_base: Surface | None,
+    largest: float,
+    smallest: float,
+    dim: int,
+    generator: np.random.Generator,
 ) -> Nodes:
     """Return nodes for e^{-λg} times e^{base}, for all λ up to the largest.
 
@@ -187,12 +192,17 @@ class TemperatureGrid:
 
 
 def _pool(
-    surface: Surface, log_base: Surface | None, largest: float, smallest: float, dim: int, generator: np.random.Generator
+    surface: Surface,
+    log_base: Surface | None,
+    largest: float,
+    smallest: float,
+    dim: int,
+    generator: np.random.Generator,
 ) -> Nodes:
     """Return a pool of points from several densities, in batches that have the same number from each."""
 
-    def potential(x: FloatArray, value: float) -> FloatArray:
-        return value * surface(x) - (0.0 if log_base is None else log_base(x))
+    def potential(value: float) -> Surface:
+        return lambda x: value * surface(x) - (0.0 if log_base is None else log_base(x))
 
     points = [sobol(N_UNIFORM, dim, generator)]
     counts = [N_UNIFORM]
@@ -200,13 +210,9 @@ def _pool(
     value, log_values = largest, -surface(points[0])
     base = np.zeros(N_UNIFORM) if log_base is None else log_base(points[0])
     while value >= smallest and effective_sample_size(value * log_values + base) < NARROW * N_UNIFORM:
-        at_value = value
-        particles = sequential_monte_carlo(
-            lambda x, at_value=at_value: potential(x, at_value), 1.0, dim, PARTICLES, LAST_SWEEPS, generator
-        ).points
-        mixture = fitted_mixture(lambda x, at_value=at_value: potential(x, at_value), particles, N_FOLLOWING, generator)
-        mixtures.append(mixture)
-        points.append(mixture.draw(N_FOLLOWING, generator))
+        particles = sequential_monte_carlo(potential(value), 1.0, dim, PARTICLES, LAST_SWEEPS, generator).points
+        mixtures.append(fitted_mixture(potential(value), particles, N_FOLLOWING, generator))
+        points.append(mixtures[-1].draw(N_FOLLOWING, generator))
         counts.append(N_FOLLOWING)
         value /= STEP
     everywhere = np.vstack(points)

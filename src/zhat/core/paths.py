@@ -22,9 +22,7 @@ N_FREQUENCIES = 128
 STRETCH = 2.0
 
 
-def posterior_deviations(
-    process: GaussianProcess, x: FloatArray, n: int, generator: np.random.Generator
-) -> FloatArray:
+def posterior_deviations(process: GaussianProcess, x: FloatArray, n: int, generator: np.random.Generator) -> FloatArray:
     """Return by how much ``n`` draws of a process differ from its mean at the rows of ``x``, shape ``(n, len(x))``.
 
     They come in pairs of opposite sign, so that their mean is 0. With the same generator, processes that are alike

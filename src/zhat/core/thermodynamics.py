@@ -34,14 +34,8 @@ class Thermodynamics:
     mean: FloatArray
     variance: FloatArray
 
-    def __getitem__(self, columns: slice) -> Thermodynamics:
-        """Return some of the temperatures."""
-        return Thermodynamics(self.log_z[:, columns], self.mean[:, columns], self.variance[:, columns])
 
-
-def thermodynamics(
-    energies: FloatArray, log_weights: FloatArray, inverse_temperatures: FloatArray
-) -> Thermodynamics:
+def thermodynamics(energies: FloatArray, log_weights: FloatArray, inverse_temperatures: FloatArray) -> Thermodynamics:
     """Return log Z, mean and variance of surfaces at each λ.
 
     Parameters
@@ -60,7 +54,9 @@ def thermodynamics(
     for start in range(0, len(energies), step):
         rows = slice(start, start + step)
         for column, value in enumerate(inverse_temperatures):
-            log_z[rows, column], mean[rows, column], variance[rows, column] = _moments(energies[rows], each[rows], value)
+            log_z[rows, column], mean[rows, column], variance[rows, column] = _moments(
+                energies[rows], each[rows], value
+            )
     return Thermodynamics(log_z, mean, variance)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -21,8 +22,10 @@ from zhat.estimators.base import Finding, Task, share_left, without_values
 from zhat.estimators.gauss import nodes_left, rule_value
 from zhat.estimators.hidden import hidden_mass
 from zhat.estimators.knowledge import Knowledge, Residual, knowledge, residual, surprise
+from zhat.estimators.landscape import landscape_of_rounds
 from zhat.estimators.planning import N_DRAWS, distribution, next_points
 from zhat.estimators.rounds import Round, first_points, first_size, latest_round, round_at
+from zhat.estimators.temperatures import LandscapeCurve, Temperatures
 from zhat.evaluations import Evaluations
 
 #: Points that stand for the integrand when log Z is estimated.
@@ -92,6 +95,23 @@ class Adaptive:
         n_design = min((prediction.start for prediction in last.predictions if prediction.drawn), default=len(facts))
         height = last.surrogate.height
         return (lambda x: (height(x) + lowest) / task.inverse_temperature), n_design
+
+    def temperatures(
+        self, task: Task, facts: Evaluations, inverse_temperatures: FloatArray, finding: Finding
+    ) -> Temperatures:
+        """Return the curve over λ that agrees with a finding; there must be a finite energy."""
+        return _curve(task, facts.unit.tobytes(), facts.y.tobytes()).at(inverse_temperatures, finding)
+
+
+@lru_cache(maxsize=4)
+def _curve(task: Task, unit_bytes: bytes, y_bytes: bytes) -> LandscapeCurve:
+    """Return the surfaces of a curve, which are remembered: they take seconds, and another λ next to nothing."""
+    last = round_at(task, unit_bytes, y_bytes, True)
+    if last is None:
+        raise ValueError("no energy is finite")
+    unit, y = np.frombuffer(unit_bytes).reshape(-1, task.dim), np.frombuffer(y_bytes)
+    known = knowledge(task, unit, y, last.noise)
+    return LandscapeCurve(task, landscape_of_rounds(task, known, last, max(surprise(last.predictions, known), 1.0)))
 
 
 def last_round(task: Task, facts: Evaluations) -> Round | None:

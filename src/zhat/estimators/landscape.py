@@ -32,9 +32,8 @@ from zhat.core.paths import posterior_deviations
 from zhat.core.target import evenly_spread
 from zhat.core.walls import Walls
 from zhat.estimators.base import Task
-from zhat.estimators.knowledge import LARGEST_SCORE, PRIOR_WEIGHT, knowledge
+from zhat.estimators.knowledge import LARGEST_SCORE, PRIOR_WEIGHT, Knowledge
 from zhat.estimators.rounds import Round, height_models
-from zhat.evaluations import Evaluations
 
 #: From one λ of the ladder to the next, and how many there are at most.
 LADDER_STEP = 4.0
@@ -177,10 +176,9 @@ def stitched(anchors: Sequence[Anchor], lowest: float, walls: Walls | None, seed
     return Landscape(lowest, mean, draws, walls, anchors[-1].inverse_temperature)
 
 
-def landscape_of_rounds(task: Task, facts: Evaluations, last: Round, inflation: float) -> Landscape:
+def landscape_of_rounds(task: Task, known: Knowledge, last: Round, inflation: float) -> Landscape:
     """Return the surface from the last round's models and those at smaller λ; ``inflation`` is of the former's sds."""
     value = task.inverse_temperature
-    known = knowledge(task, facts.unit, facts.y, last.noise)
     data = known.heights()
     anchors = [Anchor(value, _plausible(last.models), inflation, 1.0 / value)]
     volumes = nearest_volumes(data.x)
@@ -196,9 +194,9 @@ def landscape_of_rounds(task: Task, facts: Evaluations, last: Round, inflation: 
     return stitched(anchors, known.lowest / task.inverse_temperature, last.surrogate.walls, task.seed)
 
 
-def landscape_of_process(task: Task, process: GaussianProcess, lowest: float, inflation: float) -> Landscape:
-    """Return the surface of a process that models the energy itself."""
-    dim = process.x.shape[1]
+def landscape_of_process(task: Task, process: GaussianProcess, inflation: float) -> Landscape:
+    """Return the surface of a process that models the energy itself; ``inflation`` is of its sds."""
+    dim, lowest = process.x.shape[1], float(np.min(process.y))
     model = Model(ModelSpec(), Coordinates(np.zeros(dim), np.eye(dim)), process, 0.0, None)
     anchor = Anchor(task.inverse_temperature, (model,), inflation, 1.0, lowest)
     landscape = stitched([anchor], lowest, None, task.seed)
@@ -251,5 +249,3 @@ def _fade(value: FloatArray, start: float, end: float) -> FloatArray:
     """Return 1 up to ``start`` and 0 from ``end`` on, smooth between."""
     share = np.clip((end - value) / (end - start), 0.0, 1.0)
     return np.asarray(share * share * (3.0 - 2.0 * share))
-
-

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from zhat.core.arrays import FloatArray
+from zhat.errors import InvalidArgument
 from zhat.estimators.base import (
     Finding,
     Task,
@@ -14,6 +15,7 @@ from zhat.estimators.base import (
     share_left,
     without_values,
 )
+from zhat.estimators.temperatures import Temperatures, reweighted
 from zhat.evaluations import Evaluations
 
 
@@ -39,3 +41,14 @@ class MonteCarlo:
             return without_values()
         correction = log_noise_correction(task.inverse_temperature, (task.noise_std or 0.0) ** 2)
         return average(-task.inverse_temperature * y, correction)
+
+    def temperatures(
+        self, task: Task, facts: Evaluations, inverse_temperatures: FloatArray, finding: Finding
+    ) -> Temperatures:
+        """Return the curve over λ from the same values, weighted anew."""
+        if task.noise_std != 0.0:
+            # Taking out the noise's bias at every λ would leave a curve that is not convex.
+            raise InvalidArgument(
+                "noise_std", task.noise_std, f"0 for a curve of method {self.name!r}; or method 'auto'"
+            )
+        return reweighted(facts.y[facts.ok], inverse_temperatures)

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from zhat.core.arrays import FloatArray
+from zhat.core.logspace import effective_sample_size, relative_standard_error
 from zhat.core.nodes import Nodes, nodes_for_range
-from zhat.core.thermodynamics import Thermodynamics, thermodynamics
-from zhat.estimators.base import Finding, Task, log_noise_correction
+from zhat.core.thermodynamics import thermodynamics
+from zhat.estimators.base import FEW_EFFECTIVE, Finding, Task
 from zhat.estimators.landscape import Landscape
-from zhat.evaluations import Evaluations
 
 #: The largest λ that a curve may ask for, as a multiple of the estimate's.
 REACH = 1.5
@@ -70,26 +70,33 @@ class LandscapeCurve:
         own = self._task.inverse_temperature
         values = np.append(inverse_temperatures, own)
         of_draws = thermodynamics(self._draws, self._log_weights, values)
-        found = Thermodynamics(*(np.mean(part, axis=0) for part in (of_draws.log_z, of_draws.mean, of_draws.variance)))
+        parts = of_draws.log_z, of_draws.mean, of_draws.variance
+        log_z, mean, variance = (np.mean(part, axis=0) for part in parts)
         # A constant added to the energy: it leaves the curve convex, and log Z(0) alone.
-        constant = (found.log_z[-1] - finding.log_z) / own
+        constant = (log_z[-1] - finding.log_z) / own
+        return Temperatures(
+            log_z[:-1] - constant * inverse_temperatures,
+            mean[:-1] + constant,
+            variance[:-1],
+            *(error[:-1] for error in self._errors(parts, values, constant - self._lowest, finding.std_error)),
+        )
+
+    def _errors(
+        self, parts: tuple[FloatArray, ...], values: FloatArray, constant: float, own_error: float
+    ) -> list[FloatArray]:
+        """Return the errors of log Z, mean and variance, given what a constant was added to make log Z agree."""
+        if math.isnan(own_error):
+            return [np.full(len(values), math.nan)] * 3
+        own = self._task.inverse_temperature
         # What the constant amounts to is the part of the estimate's error that the draws know nothing of.
-        foreign = min(abs(own * constant - self._lowest * own), finding.std_error)
-        own_error = math.sqrt(max(finding.std_error**2 - foreign**2, 0.0))
+        foreign = min(abs(own * constant), own_error)
+        familiar = math.sqrt(own_error**2 - foreign**2)
         quadrature = quadrature_errors(self._nodes, self._mean, self._log_weights, values)
         carried = foreign / own * np.array([values, np.ones(len(values)), np.zeros(len(values))])
-        errors = [
-            np.sqrt(corrected_spread(part, of_draws.log_z[:, -1], own_error) ** 2 + off**2 + moved**2)[:-1]
-            for part, off, moved in zip(
-                (of_draws.log_z, of_draws.mean, of_draws.variance), quadrature, carried, strict=True
-            )
+        return [
+            np.sqrt(corrected_spread(part, parts[0][:, -1], familiar) ** 2 + off**2 + moved**2)
+            for part, off, moved in zip(parts, quadrature, carried, strict=True)
         ]
-        return Temperatures(
-            found.log_z[:-1] - constant * inverse_temperatures,
-            found.mean[:-1] + constant,
-            found.variance[:-1],
-            *errors,
-        )
 
 
 def corrected_spread(draws: FloatArray, own: FloatArray, own_error: float) -> FloatArray:
@@ -109,7 +116,7 @@ def corrected_spread(draws: FloatArray, own: FloatArray, own_error: float) -> Fl
     centred, own_centred = draws - np.mean(draws, axis=0), own - np.mean(own)
     variance, own_variance = np.mean(centred**2, axis=0), float(np.mean(own_centred**2))
     if not own_variance > 0.0:
-        return np.sqrt(variance)
+        return np.asarray(np.sqrt(variance))
     square = (own_centred @ centred / n) ** 2 / np.maximum(variance * own_variance, 1e-300)
     # A correlation that may well be chance is none.
     chance = CHANCE_CORRELATION**2 / n
@@ -117,7 +124,7 @@ def corrected_spread(draws: FloatArray, own: FloatArray, own_error: float) -> Fl
     if own_error**2 < own_variance:
         # Draws that are less sure than the estimate was may know why: it is only believed where it comes from.
         square **= NEAR_POWER
-    return np.sqrt(variance * (1.0 - square + square * own_error**2 / own_variance))
+    return np.asarray(np.sqrt(variance * (1.0 - square + square * own_error**2 / own_variance)))
 
 
 def quadrature_errors(
@@ -151,6 +158,29 @@ def quadrature_errors(
     return first, second, third
 
 
-def reweighted(task: Task, facts: Evaluations, inverse_temperatures: FloatArray) -> Temperatures:
-    """Return the curve of uniform points, each weighted by e^{-λy}; a stub until it is needed."""
-    raise NotImplementedError(log_noise_correction(task.inverse_temperature, 0.0))
+def reweighted(energies: FloatArray, inverse_temperatures: FloatArray) -> Temperatures:
+    """Return the curve of energies at independent uniform points, each weighted by e^{-λy}, with errors to first order.
+
+    Where the average rests on too few of them, there is no error.
+    """
+    n, finite = len(energies), energies[np.isfinite(energies)]
+    lowest = float(np.min(finite))
+    above = finite - lowest
+    log_weights = np.full(len(above), -math.log(n))
+    found = thermodynamics(above[None, :], log_weights, inverse_temperatures)
+    log_z, mean, variance = found.log_z[0], found.mean[0], found.variance[0]
+    errors = np.full((3, len(inverse_temperatures)), math.nan)
+    for column, value in enumerate(inverse_temperatures):
+        # At λ = 0, +inf counts for nothing, as at any λ above.
+        log_terms = np.append(-value * above, np.full(n - len(above), -np.inf))
+        if effective_sample_size(log_terms) < min(FEW_EFFECTIVE, 0.5 * n) or n < 2:
+            continue
+        shares = np.exp(log_weights - value * above - log_z[column])
+        apart = above - mean[column]
+        of_mean, of_variance = shares * apart, shares * (apart**2 - variance[column])
+        errors[:, column] = (
+            relative_standard_error(log_terms),
+            math.sqrt(float(of_mean @ of_mean) * n / (n - 1)),
+            math.sqrt(float(of_variance @ of_variance) * n / (n - 1)),
+        )
+    return Temperatures(log_z - lowest * inverse_temperatures, mean + lowest, variance, *errors)
