@@ -19,13 +19,13 @@ from zhat.core.belief import belief, hyperparameter_spread
 from zhat.core.models import Model
 from zhat.core.target import QUICK, THOROUGH, Target
 from zhat.estimators.base import Finding, Task, share_left, without_values
-from zhat.estimators.gauss import nodes_left, rule_value
+from zhat.estimators.gauss import gauss_rule, nodes_left, rule_energies, rule_value
 from zhat.estimators.hidden import hidden_mass
 from zhat.estimators.knowledge import Knowledge, Residual, knowledge, residual, surprise
 from zhat.estimators.landscape import landscape_of_rounds
 from zhat.estimators.planning import N_DRAWS, distribution, next_points
 from zhat.estimators.rounds import Round, first_points, first_size, latest_round, round_at
-from zhat.estimators.temperatures import LandscapeCurve, Temperatures
+from zhat.estimators.temperatures import LandscapeCurve, Temperatures, of_rule
 from zhat.evaluations import Evaluations
 
 #: Points that stand for the integrand when log Z is estimated.
@@ -100,6 +100,10 @@ class Adaptive:
         self, task: Task, facts: Evaluations, inverse_temperatures: FloatArray, finding: Finding
     ) -> Temperatures:
         """Return the curve over λ that agrees with a finding; there must be a finite energy."""
+        energies = rule_energies(task, facts.unit, facts.y)
+        if energies is not None:
+            weights = gauss_rule(task.budget)[1]
+            return of_rule(energies, weights, inverse_temperatures, task.inverse_temperature, finding.std_error)
         return _curve(task, facts.unit.tobytes(), facts.y.tobytes()).at(inverse_temperatures, finding)
 
 

@@ -88,8 +88,15 @@ def _sd_left(surrogate: Surrogate, points: FloatArray, region: Region) -> float:
 
 def rule_value(task: Task, unit: FloatArray, y: FloatArray) -> float | None:
     """Return the rule's log ∫ e^{-λf}; None if it is not complete."""
+    energies = rule_energies(task, unit, y)
+    if energies is None:
+        return None
+    return log_sum_exp(np.log(gauss_rule(task.budget)[1]) - task.inverse_temperature * energies)
+
+
+def rule_energies(task: Task, unit: FloatArray, y: FloatArray) -> FloatArray | None:
+    """Return the energies at the rule's nodes, in their order; None if it is not complete."""
     taken = _taken(task, unit)
     if taken is None or not np.all(taken) or not np.all(np.isfinite(y)):
         return None
-    order = np.argsort(unit[:, 0])
-    return log_sum_exp(np.log(gauss_rule(task.budget)[1]) - task.inverse_temperature * y[order])
+    return y[np.argsort(unit[:, 0])]

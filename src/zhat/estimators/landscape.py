@@ -38,8 +38,10 @@ from zhat.estimators.rounds import Round, height_models
 #: From one λ of the ladder to the next, and how many there are at most.
 LADDER_STEP = 4.0
 MOST_ANCHORS = 7
-#: A model is believed to this share of the height from which on nothing matters, and less and less up to that height.
-BELIEVED_SHARE = 0.6
+#: A model is believed up to this share of the height from which on nothing matters to it, and not at all above the
+#: second: heights that are believed only roughly make for rough models well below them.
+BELIEVED_SHARE = 0.25
+DISBELIEVED_SHARE = 0.6
 #: A model of a power of the integrand is believed where the height's sd is below the first, and not above the second.
 SURE_SD = 0.2
 UNSURE_SD = 0.6
@@ -108,7 +110,7 @@ class Anchor:
     def trust(self, x: FloatArray, energy: FloatArray) -> FloatArray:
         """Return how far the best model is to be believed at points where it has these energies, from 0 to 1."""
         limit = RELEVANT_HEIGHT + RELEVANT_HEIGHT_PER_AXIS * x.shape[1]
-        trust = _fade(self.inverse_temperature * energy / limit, BELIEVED_SHARE, 1.0)
+        trust = _fade(self.inverse_temperature * energy / limit, BELIEVED_SHARE, DISBELIEVED_SHARE)
         best = self.models[0]
         if best.spec.warp < 0.0:
             trust *= _fade(self.inflation * np.sqrt(best.variance(x)), SURE_SD, UNSURE_SD)

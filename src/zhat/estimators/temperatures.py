@@ -25,6 +25,8 @@ REACH = 1.5
 CHANCE_CORRELATION = 3.0
 #: The power of a squared correlation to which it counts where it would make an error smaller.
 NEAR_POWER = 6.0
+#: How fast the error of a rule is taken to grow beyond the λ that it is known to be good for.
+BEYOND_POWER = 8.0
 _NODES = 1_000_099
 
 
@@ -156,6 +158,20 @@ def quadrature_errors(
     )
     first, second, third = (np.std(part, axis=0, ddof=1) / math.sqrt(len(batches)) for part in parts)
     return first, second, third
+
+
+def of_rule(
+    energies: FloatArray, weights: FloatArray, inverse_temperatures: FloatArray, own: float, own_error: float
+) -> Temperatures:
+    """Return the curve of a rule that integrates e^{-λf} at its own λ with this error, and with less below it."""
+    lowest = float(np.min(energies))
+    found = thermodynamics((energies - lowest)[None, :], np.log(weights), inverse_temperatures)
+    # The rule's error falls with λ at least as fast as λ itself; beyond its own λ it may rise much faster.
+    ratio = inverse_temperatures / own
+    steep = np.maximum(ratio, 1.0) ** BEYOND_POWER
+    log_z = found.log_z[0] - lowest * inverse_temperatures
+    errors = own_error * np.array([ratio * steep, steep / own, 2.0 * steep / own**2])
+    return Temperatures(log_z, found.mean[0] + lowest, found.variance[0], *errors)
 
 
 def reweighted(energies: FloatArray, inverse_temperatures: FloatArray) -> Temperatures:
