@@ -59,6 +59,8 @@ class Estimate:
         Numbers and words that explain the estimate; which ones depends on the method.
     estimator
         The estimator, with its settings. A file keeps only its name: one that was loaded has that name's default ones.
+    other_inverse_temperatures
+        Smaller λ that the evaluations were chosen for as well.
     """
 
     log_z: float
@@ -73,6 +75,7 @@ class Estimate:
     evaluations: Evaluations
     diagnostics: Mapping[str, float | str] = field(default_factory=dict)
     estimator: Estimator | None = field(default=None, repr=False)
+    other_inverse_temperatures: tuple[float, ...] = ()
 
     @property
     def n_evaluations(self) -> int:
@@ -84,7 +87,8 @@ class Estimate:
         """The problem as the estimator saw it."""
         from zhat.estimators import Task
 
-        return Task(self.domain.dim, self.inverse_temperature, self.budget, self.noise_std, self.seed)
+        others = self.other_inverse_temperatures
+        return Task(self.domain.dim, self.inverse_temperature, self.budget, self.noise_std, self.seed, others)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the interval for log Z at this level, from the normal distribution.
@@ -169,6 +173,7 @@ class Estimate:
             "status": self.status,
             "method": self.method,
             "inverse_temperature": self.inverse_temperature,
+            "other_inverse_temperatures": list(self.other_inverse_temperatures),
             "noise_std": self.noise_std,
             "budget": self.budget,
             "seed": self.seed,
@@ -235,6 +240,8 @@ def _from_document(document: dict[str, Any]) -> Estimate:
             key: value if isinstance(value, str) else _number_in(value["number"])
             for key, value in document["diagnostics"].items()
         },
+        # Files of before curves were known have none.
+        other_inverse_temperatures=tuple(map(float, document.get("other_inverse_temperatures", ()))),
     )
 
 

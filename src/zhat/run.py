@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import numbers
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 
 import numpy as np
@@ -16,7 +16,7 @@ from zhat.errors import EnergyError, InvalidArgument
 from zhat.estimate import Estimate
 from zhat.estimators import Estimator, Finding, Task, named
 from zhat.evaluations import Evaluations, Outcome
-from zhat.problem import Energy, Problem
+from zhat.problem import Energy, Problem, check_number
 from zhat.threads import one_blas_thread
 
 #: Called after every evaluation with how many are done and the budget.
@@ -32,7 +32,7 @@ ENOUGH_TO_JUDGE = 20
 def estimate(
     energy: Energy,
     bounds: Bounds,
-    inverse_temperature: float = 1.0,
+    inverse_temperature: float | Sequence[float] | FloatArray = 1.0,
     budget: int = 256,
     noise_std: float | None = 0.0,
     method: str | Estimator = "auto",
@@ -53,7 +53,8 @@ def estimate(
     bounds
         ``[(lo, hi), ...]`` or ``{"name": (lo, hi), ...}``.
     inverse_temperature
-        λ > 0.
+        λ > 0. Of several, the estimate is at the largest, and method "auto" chooses its queries for all of them in
+        turn: for a result whose ``.curve`` is as good at the others.
     budget
         How many queries may be spent; failed ones count.
     noise_std
@@ -79,14 +80,16 @@ def estimate(
         With ``.log_z``, ``.std_error``, ``.interval(0.95)``, ``.status`` and ``.evaluations``.
     """
     box = Box.from_bounds(bounds)
-    problem = Problem(energy, box, inverse_temperature, noise_std, vectorized)
+    largest, *others = _largest_first(inverse_temperature)
+    problem = Problem(energy, box, largest, noise_std, vectorized)
     estimator = named(method)
     task = Task(
         dim=box.dim,
-        inverse_temperature=float(inverse_temperature),
+        inverse_temperature=float(largest),
         budget=_whole("budget", budget, at_least=1),
         noise_std=None if noise_std is None else float(noise_std),
         seed=secrets.randbits(32) if seed is None else _whole("seed", seed, at_least=0),
+        others=tuple(others),
     )
     _whole("workers", workers, at_least=1)
     estimator.check(task)
@@ -112,6 +115,7 @@ def conclude(estimator: Estimator, task: Task, box: Box, facts: Evaluations) -> 
         evaluations=facts,
         diagnostics=finding.diagnostics,
         estimator=estimator,
+        other_inverse_temperatures=task.others,
     )
 
 
@@ -193,6 +197,18 @@ def _progress(progress: ProgressCallback | bool | None) -> Iterator[ProgressCall
             yield report
     else:
         yield lambda done, budget: None
+
+
+def _largest_first(given: float | Sequence[float] | FloatArray) -> list[float]:
+    """Return one λ or several as a list without repeats; what is no number is left to the problem to refuse."""
+    if not isinstance(given, list | tuple | np.ndarray):
+        return [given]  # type: ignore[list-item]
+    wanted = "a finite number above 0, or several of them"
+    if len(given) == 0:
+        raise InvalidArgument("inverse_temperature", given, wanted)
+    for value in given:
+        check_number("inverse_temperature", value, wanted, above=0.0)
+    return sorted({float(value) for value in given}, reverse=True)
 
 
 def _whole(argument: str, value: object, at_least: int) -> int:

@@ -33,6 +33,8 @@ class Task:
         Standard deviation of the noise; None if it is to be learned.
     seed
         All randomness is a function of this and of what it is for.
+    others
+        Smaller λ that evaluations are to be chosen for as well, in turn with λ.
     """
 
     dim: int
@@ -40,6 +42,7 @@ class Task:
     budget: int
     noise_std: float | None = 0.0
     seed: int = 0
+    others: tuple[float, ...] = ()
 
     def generator(self, purpose: int) -> np.random.Generator:
         """Return the generator for one of the estimator's purposes, numbered by it."""

@@ -50,6 +50,8 @@ N_GROUPS = 12
 GROUP_SIZE = 8
 #: So many values nearby tell how wrong a process is at a place.
 NEIGHBOURS = 6
+#: The power of the integrand by which values count that tell how wrong a process is where it knows least.
+HIGHER_GROUND = 0.3
 #: Models whose evidence is this much worse than the best's, as a logarithm, have no say.
 IMPLAUSIBLE = 6.0
 #: Generators' purposes, beyond those of the rounds and of the estimate.
@@ -217,10 +219,13 @@ def left_out_inflation(model: Model, data: Heights, volumes: FloatArray) -> floa
     residuals, variances = model.process.leave_one_out()
     scores = np.minimum(residuals**2 / np.maximum(variances, 1e-300), LARGEST_SCORE)
     log_weights = np.log(np.maximum(volumes, 1e-300)) - data.height
-    weights = np.exp(log_weights - np.max(log_weights))
     effective = effective_sample_size(log_weights)
-    mean = float(weights @ scores) / float(np.sum(weights))
-    return math.sqrt(max(1.0, (PRIOR_WEIGHT + effective * mean) / (PRIOR_WEIGHT + effective)))
+    weights = np.exp(log_weights - np.max(log_weights))
+    of_each = (PRIOR_WEIGHT + effective * float(np.average(scores, weights=weights))) / (PRIOR_WEIGHT + effective)
+    # Where it claims to know least it must not be wrong by more: there, higher ground counts as well.
+    weights = volumes * np.exp(-HIGHER_GROUND * data.height)
+    of_all = float(weights @ (scores * variances)) / max(float(weights @ variances), 1e-300)
+    return math.sqrt(max(1.0, of_each, of_all))
 
 
 def local_inflation(process: GaussianProcess, x: FloatArray) -> FloatArray:
