@@ -217,3 +217,27 @@ def test_the_picture(two_dimensional, tmp_path):
     assert [title.split()[0] for title in titles] == ["log", "mean", "heat"]
     assert all(axes.get_xscale() == "log" for axes in figure.axes)
     assert two_dimensional.curve([1.0, 2.0, 3.0]).plot().axes[0].get_xscale() == "linear"
+
+
+def test_queries_for_several_temperatures(tmp_path):
+    options = {"energy": skewed_2d, "budget": 40}
+    found = an_estimate(**options, inverse_temperature=[0.5, OWN])
+    alone = an_estimate(**options, inverse_temperature=OWN)
+    assert found.inverse_temperature == OWN
+    assert found.other_inverse_temperatures == (0.5,)
+    assert not np.array_equal(found.evaluations.x, alone.evaluations.x)
+    # More of them lie where only the smaller λ looks.
+    high = [np.mean(OWN * (run.evaluations.y - np.min(run.evaluations.y)) > 6) for run in (found, alone)]
+    assert high[0] > high[1]
+    assert found.curve([0.5]).std_error[0] < alone.curve([0.5]).std_error[0]
+    assert an_estimate(**options, inverse_temperature=[OWN]).log_z == alone.log_z
+    found.save(tmp_path / "run.json")
+    again = zhat.load(tmp_path / "run.json")
+    assert again.other_inverse_temperatures == (0.5,)
+    assert again.curve([1.0]).log_z[0] == found.curve([1.0]).log_z[0]
+
+
+@pytest.mark.parametrize("given", [[], [1.0, -1.0], (2.0, math.nan), np.array([0.0]), ["1"]])
+def test_several_temperatures_that_are_refused(given):
+    with pytest.raises(zhat.InvalidArgument, match="inverse_temperature"):
+        an_estimate(inverse_temperature=given)

@@ -22,7 +22,7 @@ from zhat.core.target import GRID_DIM
 NODES = {1: 8, 2: 6, 3: 5}
 FIRST_CELLS = {1: 8, 2: 4, 3: 2}
 TOLERANCE = {1: 1e-9, 2: 1e-6, 3: 1e-5}
-MOST_NODES = {1: 4_096, 2: 12_288, 3: 24_576}
+MOST_NODES = {1: 4_096, 2: 12_288, 3: 16_384}
 #: Splits go on in portions of about this many nodes, so that each is decided on what the last one found.
 PORTION = 4_096
 #: A change of the log integrand between neighbouring nodes that leaves it unresolved.

@@ -16,8 +16,9 @@ from zhat.core.arrays import FloatArray, blocks, sobol
 from zhat.core.gp import GaussianProcess
 from zhat.core.kernels import Kernel
 
-#: Frequencies of the waves of a kernel, each with a sine and a cosine.
+#: Frequencies of the waves of a kernel, each with a sine and a cosine; and of a part of one that is a sum, at least.
 N_FREQUENCIES = 128
+FEWEST_FREQUENCIES = 32
 #: Every other frequency is larger by this factor: what data leave open of a smooth process are its rare short waves.
 STRETCH = 2.0
 
@@ -29,7 +30,8 @@ def posterior_deviations(process: GaussianProcess, x: FloatArray, n: int, genera
     have draws that are alike.
     """
     half = (n + 1) // 2
-    waves = [_Waves(part, process.x.shape[1], half, generator) for part in process.kernel.parts]
+    n_frequencies = max(N_FREQUENCIES // len(process.kernel.parts), FEWEST_FREQUENCIES)
+    waves = [_Waves(part, process.x.shape[1], n_frequencies, half, generator) for part in process.kernel.parts]
     error = generator.standard_normal((half, len(process.y))).T * np.sqrt(process.noise + process.jitter)[:, None]
     at_data = np.sum([wave(process.x) for wave in waves], axis=0) + error
     smoother = process.smoother(at_data)
@@ -44,10 +46,10 @@ def posterior_deviations(process: GaussianProcess, x: FloatArray, n: int, genera
 class _Waves:
     """Draws from the prior of one kernel."""
 
-    def __init__(self, kernel: Kernel, dim: int, n: int, generator: np.random.Generator) -> None:
+    def __init__(self, kernel: Kernel, dim: int, n_frequencies: int, n: int, generator: np.random.Generator) -> None:
         n_axes = dim if kernel.axes is None else len(kernel.axes)
         # The same numbers whatever the kernel, so that kernels that are alike have waves that are alike.
-        uniform = sobol(N_FREQUENCIES, n_axes + 1, generator)
+        uniform = sobol(n_frequencies, n_axes + 1, generator)
         frequencies = ndtri(np.clip(uniform[:, :-1], 1e-12, 1.0 - 1e-12))
         if kernel.nu != math.inf:
             # The spectral density of a Matérn kernel is a t distribution with 2ν degrees of freedom.
@@ -55,8 +57,8 @@ class _Waves:
         frequencies[::2] *= STRETCH
         self._kernel = kernel
         self._frequencies = np.ascontiguousarray(frequencies.T)
-        size = np.sqrt(kernel.scale / N_FREQUENCIES * _shares(kernel.nu, frequencies))
-        self._amplitudes = np.tile(size, 2)[:, None] * generator.standard_normal((2 * N_FREQUENCIES, n))
+        size = np.sqrt(kernel.scale / n_frequencies * _shares(kernel.nu, frequencies))
+        self._amplitudes = np.tile(size, 2)[:, None] * generator.standard_normal((2 * n_frequencies, n))
 
     def __call__(self, x: FloatArray) -> FloatArray:
         """Return the draws at the rows of ``x``, shape ``(len(x), n)``."""

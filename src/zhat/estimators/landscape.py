@@ -46,8 +46,8 @@ DISBELIEVED_SHARE = 0.6
 SURE_SD = 0.2
 UNSURE_SD = 0.6
 #: Draws of the surface: groups that share a model and its hyperparameters, and draws in each.
-N_GROUPS = 12
-GROUP_SIZE = 8
+N_GROUPS = 8
+GROUP_SIZE = 12
 #: So many values nearby tell how wrong a process is at a place.
 NEIGHBOURS = 6
 #: The power of the integrand by which values count that tell how wrong a process is where it knows least.
