@@ -5,6 +5,7 @@ from __future__ import annotations
 from zhat import errors, estimators, problems, theory
 from zhat.certificate import Certificate
 from zhat.core.kernels import Kernel
+from zhat.curve import Curve
 from zhat.errors import EnergyError, FileError, InvalidArgument, ZhatError
 from zhat.estimate import Estimate, load
 from zhat.estimators.base import NoiseKind
@@ -13,6 +14,7 @@ from zhat.run import estimate
 
 __all__ = [
     "Certificate",
+    "Curve",
     "EnergyError",
     "Estimate",
     "Evaluations",

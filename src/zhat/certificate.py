@@ -88,7 +88,7 @@ def certify(estimate: Estimate) -> Certificate:
     ok = facts.ok
     if np.any(np.isinf(facts.y[ok])):
         raise InvalidArgument("rkhs_norm", estimate.rkhs_norm, "no norm: energies of +inf were seen, which have none")
-    stds = np.sqrt(known_variances(estimate.task(), facts)[ok])
+    stds = np.sqrt(known_variances(estimate.task, facts)[ok])
     noise_std = _one_noise(estimate, stds)
     try:
         found = certified_bracket(

@@ -217,7 +217,7 @@ def _surrogate_panel(problem: NamedProblem, run: Estimate, points: FloatArray) -
     estimator = METHODS[run.method]
     assert isinstance(estimator, TwoBatch | Adaptive)
     unit = run.domain.to_unit(points)
-    surface, n_first = estimator.surface(run.task(), run.evaluations)
+    surface, n_first = estimator.surface(run.task, run.evaluations)
     x = run.evaluations.x
     # What is far above anything there is would only take the colours away from the rest.
     shown = np.minimum(surface(unit), np.max(problem.energy(points)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import numbers
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
@@ -24,6 +24,7 @@ from zhat.evaluations import Evaluations
 from zhat.threads import one_blas_thread
 
 if TYPE_CHECKING:
+    from zhat.curve import Curve
     from zhat.estimators.base import Estimator, NoiseKind, Task
     from zhat.plan import Plan
 
@@ -69,6 +70,8 @@ class Estimate:
         How many of the evaluations were given and not spent.
     rkhs_norm, rkhs_kernel
         A bound of the energy's norm, if one is known, and the kernel whose norm it is.
+    other_inverse_temperatures
+        Smaller λ that the evaluations were chosen for as well.
     """
 
     log_z: float
@@ -87,20 +90,22 @@ class Estimate:
     n_given: int = 0
     rkhs_norm: float | None = None
     rkhs_kernel: Kernel = DEFAULT_KERNEL
+    other_inverse_temperatures: tuple[float, ...] = ()
 
     @property
     def n_evaluations(self) -> int:
         """How many evaluations were spent, failed ones included."""
         return len(self.evaluations) - self.n_given
 
+    @property
     def task(self) -> Task:
-        """Return the task as the estimator saw it."""
+        """The problem as the estimator saw it."""
         from zhat.estimators.base import Task
 
         return Task(
             dim=self.domain.dim, inverse_temperature=self.inverse_temperature, budget=self.budget + self.n_given,
             noise_std=self.noise_std, seed=self.seed, noise_kind=self.noise_kind, n_given=self.n_given,
-            periodic=self.domain.periodic,
+            periodic=self.domain.periodic, others=self.other_inverse_temperatures,
         )  # fmt: skip
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
@@ -129,7 +134,7 @@ class Estimate:
         if posterior is None:
             raise InvalidArgument("method", self.method, "a method with a surrogate to draw from, such as 'auto'")
         with one_blas_thread():
-            distribution = posterior(self.task(), self.evaluations)
+            distribution = posterior(self.task, self.evaluations)
             if distribution is None:
                 raise EnergyError("there is nothing to draw from: no finite energy was seen")
             return self.domain.to_user(distribution.draw(int(n), np.random.default_rng(seed)).points)
@@ -145,6 +150,25 @@ class Estimate:
         from zhat.plan import plan
 
         return plan(self, relative_error)
+
+    def curve(self, inverse_temperatures: Sequence[float] | FloatArray | float) -> Curve:
+        """Return log Z, mean energy, heat capacity and free energy at other λ, from the same evaluations.
+
+        Parameters
+        ----------
+        inverse_temperatures
+            λ, one or several, each from 0 to 1.5 times that of the estimate.
+
+        Returns
+        -------
+        Curve
+            At the estimate's own λ it has the estimate's own log Z and error. The farther below it a λ is, the more it
+            rests on places that the evaluations were not chosen for; the errors say how much.
+        """
+        from zhat.curve import curve_of
+
+        with one_blas_thread():
+            return curve_of(self, inverse_temperatures)
 
     def summary(self) -> str:
         """Return the estimate in a few lines of text."""
@@ -181,6 +205,7 @@ class Estimate:
             "status": self.status,
             "method": self.method,
             "inverse_temperature": self.inverse_temperature,
+            "other_inverse_temperatures": list(self.other_inverse_temperatures),
             "noise_std": self.noise_std,
             "noise_kind": self.noise_kind,
             "n_given": self.n_given,
@@ -260,6 +285,8 @@ def _from_document(document: dict[str, Any]) -> Estimate:
         n_given=document.get("n_given", 0),
         rkhs_norm=document.get("rkhs_norm"),
         rkhs_kernel=_kernel_in(document.get("rkhs_kernel")),
+        # Files of before curves were known have none.
+        other_inverse_temperatures=tuple(map(float, document.get("other_inverse_temperatures", ()))),
     )
 
 

@@ -118,7 +118,7 @@ def _measured_exponent(estimate: Estimate, noise: float) -> float:
         return math.nan
     estimator = estimate.estimator or named(estimate.method)
     with one_blas_thread():
-        before = estimator.estimate(estimate.task(), estimate.evaluations.head(earlier)).std_error
+        before = estimator.estimate(estimate.task, estimate.evaluations.head(earlier)).std_error
     if not math.isfinite(before):
         return math.nan
     errors = [

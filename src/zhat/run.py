@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import numbers
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
 from typing import get_args
@@ -23,7 +23,7 @@ from zhat.estimators import Estimator, Finding, Task, named
 from zhat.estimators.base import NoiseKind
 from zhat.evaluations import Evaluations, Outcome
 from zhat.given import given_evaluations
-from zhat.problem import Energy, NoiseStd, Problem
+from zhat.problem import Energy, NoiseStd, Problem, check_number
 from zhat.threads import one_blas_thread
 
 #: Called after every evaluation with how many are done and the budget.
@@ -39,7 +39,7 @@ ENOUGH_TO_JUDGE = 20
 def estimate(
     energy: Energy,
     bounds: Bounds,
-    inverse_temperature: float = 1.0,
+    inverse_temperature: float | Sequence[float] | FloatArray = 1.0,
     budget: int = 256,
     noise_std: NoiseStd = 0.0,
     method: str | Estimator = "auto",
@@ -68,7 +68,8 @@ def estimate(
     bounds
         ``[(lo, hi), ...]`` or ``{"name": (lo, hi), ...}``.
     inverse_temperature
-        λ > 0.
+        λ > 0. Of several, the estimate is at the largest, and method "auto" chooses its queries for all of them in
+        turn: for a result whose ``.curve`` is as good at the others.
     budget
         How many queries may be spent; failed ones count.
     noise_std
@@ -108,7 +109,8 @@ def estimate(
         With ``.log_z``, ``.std_error``, ``.interval(0.95)``, ``.status`` and ``.evaluations``.
     """
     box = Box.from_bounds(bounds, periodic)
-    problem = Problem(energy, box, inverse_temperature, noise_std, vectorized)
+    largest, *others = _largest_first(inverse_temperature)
+    problem = Problem(energy, box, largest, noise_std, vectorized)
     estimator = named(method)
     given = given_evaluations(problem, x0, y0)
     check_norm(rkhs_norm, rkhs_kernel)
@@ -116,7 +118,7 @@ def estimate(
         raise InvalidArgument("noise_kind", noise_kind, " or ".join(map(repr, get_args(NoiseKind))))
     task = Task(
         dim=box.dim,
-        inverse_temperature=float(inverse_temperature),
+        inverse_temperature=float(largest),
         budget=_whole("budget", budget, at_least=1) + len(given),
         # A function tells the noise of every value.
         noise_std=0.0 if callable(noise_std) else None if noise_std is None else float(noise_std),
@@ -124,6 +126,7 @@ def estimate(
         noise_kind=noise_kind,
         n_given=len(given),
         periodic=box.periodic,
+        others=tuple(others),
     )
     _whole("workers", workers, at_least=1)
     estimator.check(task)
@@ -152,6 +155,7 @@ def conclude(estimator: Estimator, task: Task, box: Box, facts: Evaluations) -> 
         estimator=estimator,
         noise_kind=task.noise_kind,
         n_given=task.n_given,
+        other_inverse_temperatures=task.others,
     )
 
 
@@ -237,6 +241,18 @@ def _progress(progress: ProgressCallback | bool | None) -> Iterator[ProgressCall
             yield report
     else:
         yield lambda done, budget: None
+
+
+def _largest_first(given: float | Sequence[float] | FloatArray) -> list[float]:
+    """Return one λ or several as a list without repeats; what is no number is left to the problem to refuse."""
+    if not isinstance(given, list | tuple | np.ndarray):
+        return [given]  # type: ignore[list-item]
+    wanted = "a finite number above 0, or several of them"
+    if len(given) == 0:
+        raise InvalidArgument("inverse_temperature", given, wanted)
+    for value in given:
+        check_number("inverse_temperature", value, wanted, above=0.0)
+    return sorted({float(value) for value in given}, reverse=True)
 
 
 def _whole(argument: str, value: object, at_least: int) -> int:

@@ -14,7 +14,10 @@ BoolArray = NDArray[np.bool_]
 #: A cheap, vectorised function on the unit cube: ``(n, d) -> (n,)``.
 Surface = Callable[[FloatArray], FloatArray]
 
-#: The same with its gradient: ``(n, d) -> (n,), (n, d)``.
+#: Several of them at a time: ``(n, d) -> (n, k)``.
+Surfaces = Callable[[FloatArray], FloatArray]
+
+#: One with its gradient: ``(n, d) -> (n,), (n, d)``.
 GradientSurface = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 #: Elements of a working block: two such blocks of doubles stay in a core's second-level cache.

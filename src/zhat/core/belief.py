@@ -147,6 +147,37 @@ def hyperparameter_spread(model: Model, region: Region, base: FloatArray) -> Spr
     return Spread(mean, float(weights @ (np.array(shifts) - mean) ** 2), min(max(doubt, 1.0), LARGEST_DOUBT))
 
 
+def plausible_variants(model: Model, n: int, generator: np.random.Generator) -> list[Model]:
+    """Return ``n`` models of the same kind with hyperparameters that are as plausible, in pairs to either side.
+
+    An odd one out, and all where the data tell nothing of them, are as they were.
+    """
+    search = model.search
+    if search is None or n < 2:
+        return [model] * n
+    centre = search.parameters_of(model.process.kernel)
+    lowest, directions = _curvature(search, centre)
+    variants: list[Model] = []
+    for _ in range(n // 2):
+        normal = generator.standard_normal(len(centre))
+        for sign in (1.0, -1.0):
+            step = _step_back(search, centre, lowest, sign * (directions @ normal), 0.5 * float(normal @ normal))
+            kernel = search.rescaled(search.unpack(step)[0], search.spread**2)
+            variants.append(model.with_kernel(kernel))
+    return variants + [model] * (n % 2)
+
+
+def _step_back(search: Search, centre: FloatArray, lowest: float, step: FloatArray, expected: float) -> FloatArray:
+    """Return hyperparameters a step away, or less where that is far less likely than a normal distribution has it."""
+    low, high = np.array(search.bounds()).T
+    for _ in range(4):
+        moved = np.clip(centre + step, low, high)
+        if search.objective(moved)[0] - lowest <= expected + 1.0:
+            return np.asarray(moved)
+        step = 0.5 * step
+    return centre
+
+
 def first_order_variance(model: Model, region: Region) -> float:
     """Return the variance of log ∫ e^{-h} to first order in what the model leaves open."""
     z = model.coordinates(region.points)

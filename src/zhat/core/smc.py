@@ -195,6 +195,23 @@ def importance_draws(
         particles = reflect(particles - turn, periodic)
         points, energies, log_weights = importance_draws(turned, inverse_temperature, particles, n, generator)
         return reflect(points + turn, periodic), energies, log_weights
+    particles = _refined(surface, inverse_temperature, particles, n, generator)
+    return _around(surface, inverse_temperature, particles, n, generator)
+
+
+def fitted_mixture(surface: Surface, particles: FloatArray, n: int, generator: np.random.Generator) -> Mixture:
+    """Return the mixture of t distributions around particles that fits e^{-g} as well as it will.
+
+    ``n`` is how many points are going to be drawn from it: fitting it takes some more.
+    """
+    particles = _refined(surface, 1.0, particles, n, generator)
+    return _fit(surface, 1.0, particles, n, generator)
+
+
+def _refined(
+    surface: Surface, inverse_temperature: float, particles: FloatArray, n: int, generator: np.random.Generator
+) -> FloatArray:
+    """Return particles, replaced by weighted draws around them for as long as that makes for better ones."""
     best, n_pilot = 0.0, max(n // PILOT_SHARE, 512)
     for _ in range(MAX_REFITS):
         points, _, log_weights = _around(surface, inverse_temperature, particles, n_pilot, generator)
@@ -203,16 +220,21 @@ def importance_draws(
             break
         best = effective
         particles = points[_systematic(log_weights, generator, min(len(particles), len(points)))]
-    return _around(surface, inverse_temperature, particles, n, generator)
+    return particles
 
 
 def _around(
     surface: Surface, inverse_temperature: float, particles: FloatArray, n: int, generator: np.random.Generator
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return draws from the mixture around particles.
+    """Return draws from the mixture around particles."""
+    mixture = _fit(surface, inverse_temperature, particles, n, generator)
+    return _mixture_draws(surface, inverse_temperature, mixture, n, generator)
 
-    It lives in logit coordinates, where the cube has no boundary; the best of a few bandwidths is taken.
-    """
+
+def _fit(
+    surface: Surface, inverse_temperature: float, particles: FloatArray, n: int, generator: np.random.Generator
+) -> Mixture:
+    """Return the mixture around particles, with the best of a few bandwidths."""
     dim = particles.shape[1]
     # Numbers near 0 and 1 are kept off infinity.
     inside = np.clip(particles, 1e-12, 1 - 1e-12)
@@ -220,13 +242,10 @@ def _around(
     centres = logits[generator.choice(len(logits), min(N_CENTRES, len(logits)), replace=False)]
     root = np.asarray(np.linalg.cholesky(np.atleast_2d(np.cov(logits.T)) + 1e-12 * np.eye(dim)), dtype=float)
     silverman = (4.0 / ((dim + 2.0) * len(centres))) ** (1.0 / (dim + 4.0))
-
-    def draw(width: float, size: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        return _mixture_draws(surface, inverse_temperature, centres, width * root, size, generator)
-
-    widths = [silverman * share for share in (1.0, 0.5, 0.25, 0.12)]
-    pilots = [effective_sample_size(draw(width, max(n // 32, 256))[2]) for width in widths]
-    return draw(widths[int(np.argmax(pilots))], n)
+    mixtures = [Mixture(centres, silverman * share * root) for share in (1.0, 0.5, 0.25, 0.12)]
+    n_pilot = max(n // 32, 256)
+    pilots = [_mixture_draws(surface, inverse_temperature, mixture, n_pilot, generator)[2] for mixture in mixtures]
+    return mixtures[int(np.argmax([effective_sample_size(log_weights) for log_weights in pilots]))]
 
 
 #: Centres of the mixture.
@@ -239,25 +258,58 @@ GOOD_ESS_SHARE = 0.3
 T_DEGREES = 4.0
 
 
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Equal t distributions around centres, in logit coordinates, where the cube has no boundary.
+
+    Attributes
+    ----------
+    centres
+        In logit coordinates, shape ``(m, d)``.
+    root
+        A root of their scale matrix.
+    """
+
+    centres: FloatArray
+    root: FloatArray
+
+    def draw_logits(self, n: int, generator: np.random.Generator) -> FloatArray:
+        """Return ``n`` draws in logit coordinates."""
+        normal = generator.standard_normal((n, self.centres.shape[1]))
+        stretch = np.sqrt(T_DEGREES / generator.chisquare(T_DEGREES, size=n))
+        chosen = generator.integers(len(self.centres), size=n)
+        return np.asarray(self.centres[chosen] + (normal * stretch[:, None]) @ self.root.T)
+
+    def draw(self, n: int, generator: np.random.Generator) -> FloatArray:
+        """Return ``n`` draws on the unit cube."""
+        return from_logits(self.draw_logits(n, generator))
+
+    def log_density(self, points: FloatArray) -> FloatArray:
+        """Return the logarithm of the density on the unit cube."""
+        inside = np.clip(points, 1e-300, 1.0 - 2.0**-53)
+        logits = np.log(inside) - np.log1p(-inside)
+        return _log_mixture(logits, self.centres, self.root) - _log_jacobian(logits)
+
+
+def from_logits(logits: FloatArray) -> FloatArray:
+    """Return points of the unit cube."""
+    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(logits, -700, 700))))
+
+
+def _log_jacobian(logits: FloatArray) -> FloatArray:
+    """Return log(x (1 − x)) of each coordinate, without forming 1 − x, summed over the axes."""
+    return np.asarray(-np.sum(np.logaddexp(0.0, logits) + np.logaddexp(0.0, -logits), axis=1))
+
+
 def _mixture_draws(
-    surface: Surface,
-    inverse_temperature: float,
-    centres: FloatArray,
-    root: FloatArray,
-    n: int,
-    generator: np.random.Generator,
+    surface: Surface, inverse_temperature: float, mixture: Mixture, n: int, generator: np.random.Generator
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Draw from the mixture with scale matrix ``root rootᵀ``; return points, energies and log weights."""
-    dim = centres.shape[1]
-    normal = generator.standard_normal((n, dim))
-    stretch = np.sqrt(T_DEGREES / generator.chisquare(T_DEGREES, size=n))
-    logits = centres[generator.integers(len(centres), size=n)] + (normal * stretch[:, None]) @ root.T
-    points = 1.0 / (1.0 + np.exp(-np.clip(logits, -700, 700)))
+    """Draw from a mixture; return points, energies and log weights."""
+    logits = mixture.draw_logits(n, generator)
+    points = from_logits(logits)
     energies = surface(points)
-    # log(x (1 − x)) of each coordinate, without forming 1 − x.
-    log_jacobian = -np.sum(np.logaddexp(0.0, logits) + np.logaddexp(0.0, -logits), axis=1)
-    log_weights = log_jacobian - inverse_temperature * energies - _log_mixture(logits, centres, root)
-    return points, energies, log_weights
+    log_density = _log_mixture(logits, mixture.centres, mixture.root)
+    return points, energies, _log_jacobian(logits) - inverse_temperature * energies - log_density
 
 
 def _log_mixture(logits: FloatArray, centres: FloatArray, root: FloatArray) -> FloatArray:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -18,12 +19,14 @@ from zhat.core.belief import belief, hyperparameter_spread
 from zhat.core.models import Model
 from zhat.core.target import QUICK, THOROUGH, Target
 from zhat.estimators.base import LARGEST_NOISE, Finding, Task, learned_shift_error, share_left, without_values
-from zhat.estimators.gauss import nodes_left, rule_value
+from zhat.estimators.gauss import nodes_left, rule, rule_energies, rule_value
 from zhat.estimators.hidden import hidden_mass
 from zhat.estimators.knowledge import Knowledge, Residual, Seen, knowledge, residual, surprise
+from zhat.estimators.landscape import landscape_of_rounds
 from zhat.estimators.outliers import outliers
 from zhat.estimators.planning import N_DRAWS, distribution, next_points
 from zhat.estimators.rounds import Round, first_points, first_size, latest_round, round_at
+from zhat.estimators.temperatures import LandscapeCurve, Temperatures, of_rule
 from zhat.evaluations import Evaluations
 
 #: Points that stand for the integrand when log Z is estimated.
@@ -95,6 +98,26 @@ class Adaptive:
         n_design = min((prediction.start for prediction in last.predictions if prediction.drawn), default=len(facts))
         height = last.surrogate.height
         return (lambda x: (height(x) + lowest) / task.inverse_temperature), n_design
+
+    def temperatures(
+        self, task: Task, facts: Evaluations, inverse_temperatures: FloatArray, finding: Finding
+    ) -> Temperatures:
+        """Return the curve over λ that agrees with a finding; there must be a finite energy."""
+        energies = rule_energies(task, Seen.of(facts))
+        if energies is not None:
+            weights = rule(task)[1]
+            return of_rule(energies, weights, inverse_temperatures, task.inverse_temperature, finding.std_error)
+        return _curve(task, Seen.of(facts)).at(inverse_temperatures, finding)
+
+
+@lru_cache(maxsize=4)
+def _curve(task: Task, seen: Seen) -> LandscapeCurve:
+    """Return the surfaces of a curve, which are remembered: they take seconds, and another λ next to nothing."""
+    last = round_at(task, seen, True)
+    if last is None:
+        raise ValueError("no energy is finite")
+    known = knowledge(task, seen, last.noise)
+    return LandscapeCurve(task, landscape_of_rounds(task, known, last, max(surprise(last.predictions, known), 1.0)))
 
 
 def last_round(task: Task, facts: Evaluations) -> Round | None:

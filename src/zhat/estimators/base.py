@@ -46,6 +46,8 @@ class Task:
         How many of the evaluations were there to begin with; they are part of the budget here.
     periodic
         Indices of the axes whose two ends are the same place, in rising order.
+    others
+        Smaller λ that evaluations are to be chosen for as well, in turn with λ.
     """
 
     dim: int
@@ -56,6 +58,7 @@ class Task:
     noise_kind: NoiseKind = "energy"
     n_given: int = 0
     periodic: tuple[int, ...] = ()
+    others: tuple[float, ...] = ()
 
     def generator(self, purpose: int) -> np.random.Generator:
         """Return the generator for one of the estimator's purposes, numbered by it."""

@@ -99,8 +99,15 @@ def _sd_left(surrogate: Surrogate, points: FloatArray, region: Region) -> float:
 
 def rule_value(task: Task, seen: Seen) -> float | None:
     """Return the rule's log ∫ e^{-λf}; None if it is not complete, or its values are noisy."""
+    energies = rule_energies(task, seen)
+    if energies is None:
+        return None
+    return log_sum_exp(np.log(rule(task)[1]) - task.inverse_temperature * energies)
+
+
+def rule_energies(task: Task, seen: Seen) -> FloatArray | None:
+    """Return the energies at the rule's nodes, in their order; None if it is not complete, or they are noisy."""
     taken = _taken(task, seen.unit)
     if taken is None or not np.all(taken) or not np.all(np.isfinite(seen.y)) or np.any(seen.noise_std > 0.0):
         return None
-    order = np.argsort(seen.unit[:, 0])
-    return log_sum_exp(np.log(rule(task)[1]) - task.inverse_temperature * seen.y[order])
+    return seen.y[np.argsort(seen.unit[:, 0])]

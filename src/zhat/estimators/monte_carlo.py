@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from zhat.core.arrays import FloatArray
+from zhat.errors import InvalidArgument
 from zhat.estimators.base import (
     Finding,
     Task,
@@ -18,6 +19,7 @@ from zhat.estimators.base import (
     share_left,
     without_values,
 )
+from zhat.estimators.temperatures import Temperatures, reweighted
 from zhat.evaluations import Evaluations
 
 
@@ -44,3 +46,14 @@ class MonteCarlo:
             return without_values()
         correction = log_noise_correction(task, known_variances(task, facts)[ok])
         return average(correction - task.inverse_temperature * facts.y[ok], 0.0)
+
+    def temperatures(
+        self, task: Task, facts: Evaluations, inverse_temperatures: FloatArray, finding: Finding
+    ) -> Temperatures:
+        """Return the curve over λ from the same values, weighted anew."""
+        if np.any(known_variances(task, facts) > 0.0):
+            # Taking out the noise's bias at every λ would leave a curve that is not convex.
+            raise InvalidArgument(
+                "noise_std", task.noise_std, f"0 for a curve of method {self.name!r}; or method 'auto'"
+            )
+        return reweighted(facts.y[facts.ok], inverse_temperatures)

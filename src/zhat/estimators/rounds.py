@@ -225,6 +225,14 @@ def _compare(
     return _best_first(fitted.values())
 
 
+def height_models(data: Heights, rotation: Coordinates | None, start: ModelSpec) -> tuple[Model, ...]:
+    """Return models of heights fitted to all data, best first, found step by step from one kind."""
+    fewer = data.thinned(MOST_COMPARED_LAST)
+    kernels: dict[ModelSpec, Covariance] = {}
+    models = _compare(fewer, rotation, start, kernels)[:MOST_KEPT]
+    return models if fewer is data else _best_first(_fit(model.spec, data, rotation, kernels) for model in models)
+
+
 def _best_first(models: Iterable[Model]) -> tuple[Model, ...]:
     return tuple(sorted(models, key=lambda model: -model.score))
 
@@ -321,8 +329,12 @@ def _plan(task: Task, made: Round, known: Knowledge, unit: FloatArray) -> Round:
     size = min(n_left if drawing else n_left - n_drawn, max(SMALLEST_ROUND, task.dim, int(GROWTH * known.n_low())))
     nodes = None if known.is_noisy else nodes_left(task, made.surrogate, unit, density.region(N_REGION))
     drawing = drawing and nodes is None
+    # One λ after the other, round by round.
+    turn = (task.inverse_temperature, *task.others)[len(made.predictions) % (1 + len(task.others))]
     if drawing:
         points = density.draw(n_left, generator).points
+    elif turn != task.inverse_temperature:
+        points = _points_at(turn / task.inverse_temperature, made, known, size, generator, nodes)
     else:
         points = next_points(made.surrogate, made.predictions, known, density, draws, size, generator, nodes=nodes)
     return replace(
@@ -332,6 +344,18 @@ def _plan(task: Task, made: Round, known: Knowledge, unit: FloatArray) -> Round:
         predictions=(*made.predictions, _predict(made, known, points, drawing)),
         plan=points,
     )
+
+
+def _points_at(
+    ratio: float, made: Round, known: Knowledge, n: int, generator: np.random.Generator, nodes: FloatArray | None
+) -> FloatArray:
+    """Return the next ``n`` points for a λ that is smaller by this ratio, from a model of all heights at that λ."""
+    known = replace(known, y=ratio * known.y, noise=ratio**2 * known.noise)
+    model = _fit(made.height_spec, known.heights(), made.rotation, {})
+    surrogate = Surrogate(model, made.surrogate.walls)
+    density = distribution(surrogate, known.x.shape[1], generator, QUICK)
+    draws = density.rough_draws(N_DRAWS, generator)
+    return next_points(surrogate, (), known, density, draws, n, generator, nodes=nodes)
 
 
 def _predict(made: Round, known: Knowledge, points: FloatArray, drawn: bool) -> Prediction:

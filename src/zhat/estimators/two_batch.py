@@ -28,8 +28,10 @@ from zhat.estimators.base import (
     share_left,
     without_values,
 )
+from zhat.estimators.landscape import landscape_of_process
 from zhat.estimators.piecewise import check_split, first_batch_size
 from zhat.estimators.surrogate import Surrogate, SurrogateSettings, surrogate
+from zhat.estimators.temperatures import LandscapeCurve, Temperatures
 from zhat.evaluations import Evaluations
 
 #: Draws over which the surrogate's uncertainty is averaged for the error of Ẑ₁ alone.
@@ -66,6 +68,12 @@ class MaximumVariance:
         """Return e^{-λμ}/Z on the unit cube, with μ from all facts; None if no finite energy was seen."""
         found = surrogate(self.model, task, facts)
         return None if found is None else found.target
+
+    def temperatures(
+        self, task: Task, facts: Evaluations, inverse_temperatures: FloatArray, finding: Finding
+    ) -> Temperatures:
+        """Return the curve over λ of the surrogate that agrees with a finding; there must be a finite energy."""
+        return _temperatures(self.model, task, facts, inverse_temperatures, finding)
 
 
 @dataclass(frozen=True)
@@ -156,6 +164,12 @@ class TwoBatch:
         found = surrogate(self.model, task, facts)
         return None if found is None else found.target
 
+    def temperatures(
+        self, task: Task, facts: Evaluations, inverse_temperatures: FloatArray, finding: Finding
+    ) -> Temperatures:
+        """Return the curve over λ of the surrogate of all facts that agrees with a finding."""
+        return _temperatures(self.model, task, facts, inverse_temperatures, finding)
+
     def first_batch(self, task: Task, facts: Evaluations) -> Surrogate | None:
         """Return the surrogate of the first batch."""
         return surrogate(self.model, task, facts.head(self.n_first(task)))
@@ -210,6 +224,16 @@ def _one_batch_finding(model: SurrogateSettings, task: Task, facts: Evaluations)
     shift_error = learned_shift_error(task, facts, float(np.mean(found.noise_variance)))
     error = math.hypot(surface_error, 0.5 * change, integral.error, shift_error)
     return Finding(integral.value, error, notes, diagnostics)
+
+
+def _temperatures(
+    model: SurrogateSettings, task: Task, facts: Evaluations, inverse_temperatures: FloatArray, finding: Finding
+) -> Temperatures:
+    found = surrogate(model, task, facts)
+    if found is None:
+        raise ValueError("no energy is finite")
+    landscape = landscape_of_process(task, found.process, _misfit_inflation(task, found.process))
+    return LandscapeCurve(task, landscape).at(inverse_temperatures, finding)
 
 
 def _misfit_inflation(task: Task, process: GaussianProcess) -> float:

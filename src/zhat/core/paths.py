@@ -1,0 +1,78 @@
+"""Draws of a Gaussian process given its data, as functions that can be evaluated at as many points as one likes.
+
+A draw from the prior is a sum of waves whose frequencies follow the kernel's spectral density. What it misses the data
+by is then smoothed and taken off (Matheron's rule), which turns it into a draw from the posterior: exactly where the
+data are, and elsewhere as well as the waves stand for the kernel.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import gammaincinv, ndtri
+
+from zhat.core.arrays import FloatArray, blocks, sobol
+from zhat.core.gp import GaussianProcess
+from zhat.core.kernels import Kernel
+
+#: Frequencies of the waves of a kernel, each with a sine and a cosine; and of a part of one that is a sum, at least.
+N_FREQUENCIES = 128
+FEWEST_FREQUENCIES = 32
+#: Every other frequency is larger by this factor: what data leave open of a smooth process are its rare short waves.
+STRETCH = 2.0
+
+
+def posterior_deviations(process: GaussianProcess, x: FloatArray, n: int, generator: np.random.Generator) -> FloatArray:
+    """Return by how much ``n`` draws of a process differ from its mean at the rows of ``x``, shape ``(n, len(x))``.
+
+    They come in pairs of opposite sign, so that their mean is 0. With the same generator, processes that are alike
+    have draws that are alike.
+    """
+    half = (n + 1) // 2
+    n_frequencies = max(N_FREQUENCIES // len(process.kernel.parts), FEWEST_FREQUENCIES)
+    waves = [_Waves(part, process.x.shape[1], n_frequencies, half, generator) for part in process.kernel.parts]
+    error = generator.standard_normal((half, len(process.y))).T * np.sqrt(process.noise + process.jitter)[:, None]
+    at_data = np.sum([wave(process.x) for wave in waves], axis=0) + error
+    smoother = process.smoother(at_data)
+    result = np.empty((2 * half, len(x)))
+    for rows in blocks(len(x), len(process.y) + 2 * N_FREQUENCIES):
+        deviation = np.sum([wave(x[rows]) for wave in waves], axis=0) - smoother(x[rows])
+        result[0::2, rows] = deviation.T
+        result[1::2, rows] = -deviation.T
+    return result[:n]
+
+
+class _Waves:
+    """Draws from the prior of one kernel."""
+
+    def __init__(self, kernel: Kernel, dim: int, n_frequencies: int, n: int, generator: np.random.Generator) -> None:
+        n_axes = dim if kernel.axes is None else len(kernel.axes)
+        # The same numbers whatever the kernel, so that kernels that are alike have waves that are alike.
+        uniform = sobol(n_frequencies, n_axes + 1, generator)
+        frequencies = ndtri(np.clip(uniform[:, :-1], 1e-12, 1.0 - 1e-12))
+        if kernel.nu != math.inf:
+            # The spectral density of a Matérn kernel is a t distribution with 2ν degrees of freedom.
+            frequencies /= np.sqrt(np.maximum(2.0 * gammaincinv(kernel.nu, uniform[:, -1:]), 1e-12))
+        frequencies[::2] *= STRETCH
+        self._kernel = kernel
+        self._frequencies = np.ascontiguousarray(frequencies.T)
+        size = np.sqrt(kernel.scale / n_frequencies * _shares(kernel.nu, frequencies))
+        self._amplitudes = np.tile(size, 2)[:, None] * generator.standard_normal((2 * n_frequencies, n))
+
+    def __call__(self, x: FloatArray) -> FloatArray:
+        """Return the draws at the rows of ``x``, shape ``(len(x), n)``."""
+        phase = self._kernel.stretch(x) @ self._frequencies
+        return np.asarray(np.hstack([np.cos(phase), np.sin(phase)]) @ self._amplitudes)
+
+
+def _shares(nu: float, frequencies: FloatArray) -> FloatArray:
+    """Return the spectral density by that from which frequencies were drawn, every other one of which is stretched."""
+    n_axes = frequencies.shape[1]
+    square = np.sum(frequencies**2, axis=1)
+
+    def log_density(at: FloatArray) -> FloatArray:
+        return -0.5 * at if nu == math.inf else -(nu + 0.5 * n_axes) * np.log1p(at)
+
+    stretched = log_density(square / STRETCH**2) - n_axes * math.log(STRETCH) - log_density(square)
+    return np.asarray(2.0 / (1.0 + np.exp(np.minimum(stretched, 700.0))))

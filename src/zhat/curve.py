@@ -1,0 +1,125 @@
+"""log Z over a range of temperatures, and the thermodynamics that follow from it."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from zhat.core.arrays import FloatArray
+from zhat.errors import EnergyError, InvalidArgument
+from zhat.estimators.base import Finding
+from zhat.estimators.temperatures import REACH, Temperatures
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from zhat.estimate import Estimate
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """log Z(λ) and what follows from it at several λ, from the evaluations of one run.
+
+    All arrays have shape ``(m,)``, in the order of the λs that were asked for. Errors are standard errors: NaN where
+    there is none. They are those of the single numbers; neighbouring λs are wrong together.
+
+    Attributes
+    ----------
+    inverse_temperature
+        λ.
+    log_z, std_error
+        log Z in the user's units, as in `Estimate`; it is convex in λ. At λ = 0 it is the logarithm of the volume.
+    mean_energy, mean_energy_error
+        ⟨f⟩ = −d log Z/dλ, the mean of the energy under e^{-λf}/Z.
+    heat_capacity, heat_capacity_error
+        λ² Var f = λ² d² log Z/dλ², in units of Boltzmann's constant.
+    free_energy, free_energy_error
+        −log Z/λ. At λ = 0 it is infinite, or the mean energy where the volume is 1.
+    """
+
+    inverse_temperature: FloatArray
+    log_z: FloatArray
+    std_error: FloatArray
+    mean_energy: FloatArray
+    mean_energy_error: FloatArray
+    heat_capacity: FloatArray
+    heat_capacity_error: FloatArray
+    free_energy: FloatArray
+    free_energy_error: FloatArray
+
+    def __len__(self) -> int:
+        """Return how many λs there are."""
+        return len(self.inverse_temperature)
+
+    def plot(self, path: str | PathLike[str] | None = None) -> Figure:
+        """Draw log Z, mean energy and heat capacity over λ with their 95% bands, into a file if there is a path."""
+        # Drawing takes longer to import than everything else together.
+        from zhat.view.curve import draw_curve
+
+        return draw_curve(self, path)
+
+
+def curve_of(estimate: Estimate, inverse_temperatures: Sequence[float] | FloatArray | float) -> Curve:
+    """Return the curve of an estimate; see `Estimate.curve`."""
+    from zhat.estimators import named
+
+    values = checked_inverse_temperatures(inverse_temperatures, estimate.inverse_temperature)
+    estimator = estimate.estimator or named(estimate.method)
+    temperatures = getattr(estimator, "temperatures", None)
+    if temperatures is None:
+        raise InvalidArgument(
+            "method", estimate.method, "one that has a curve: 'auto', 'mvs', 'mvs-lmc', 'mvs-exact' or 'mc'"
+        )
+    if not math.isfinite(estimate.log_z):
+        raise EnergyError("there is no curve: no finite energy was seen")
+    finding = Finding(estimate.log_z - estimate.domain.log_volume, estimate.std_error)
+    found: Temperatures = temperatures(estimate.task, estimate.evaluations, values, finding)
+    return _in_users_units(estimate, values, found)
+
+
+def checked_inverse_temperatures(given: object, own: float) -> FloatArray:
+    """Return the λs of a curve as an array, or say what is wrong with them."""
+    argument, largest = "inverse_temperatures", REACH * own
+    wanted = f"one λ or several, each from 0 to {largest:g} ({REACH:g} times the estimate's λ = {own:g})"
+    listed = [given] if isinstance(given, numbers.Real) else given
+    try:
+        values = np.array(listed, dtype=float)
+    except (TypeError, ValueError):
+        raise InvalidArgument(argument, given, wanted) from None
+    if values.ndim != 1 or len(values) == 0 or isinstance(given, str | bytes):
+        raise InvalidArgument(argument, given, wanted)
+    # A number that the caller computed may be above by rounding.
+    for value in values.tolist():
+        if not 0.0 <= value <= largest * (1.0 + 1e-9):
+            raise InvalidArgument(f"λ = {value:g} in {argument}", given, wanted)
+    return values
+
+
+def _in_users_units(estimate: Estimate, values: FloatArray, found: Temperatures) -> Curve:
+    """Return the curve, with log Z in the user's units and nothing but the estimate's own numbers at its own λ."""
+    log_volume, at_zero, own = estimate.domain.log_volume, values == 0.0, values == estimate.inverse_temperature
+    log_z = np.where(own, estimate.log_z, np.where(at_zero, log_volume, found.log_z + log_volume))
+    error = np.where(own, estimate.std_error, np.where(at_zero, 0.0, found.log_z_error))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        free_energy, free_error = -log_z / values, error / values
+    if log_volume == 0.0:
+        free_energy, free_error = (
+            np.where(at_zero, found.mean, free_energy), np.where(at_zero, found.mean_error, free_error)
+        )  # fmt: skip
+    return Curve(
+        inverse_temperature=values,
+        log_z=log_z,
+        std_error=error,
+        mean_energy=found.mean,
+        mean_energy_error=found.mean_error,
+        heat_capacity=values**2 * found.variance,
+        heat_capacity_error=values**2 * found.variance_error,
+        free_energy=free_energy,
+        free_energy_error=free_error,
+    )

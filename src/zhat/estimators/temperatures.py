@@ -1,0 +1,202 @@
+"""From a landscape to log Z, mean energy and heat capacity at any λ, with what each may be wrong by.
+
+All draws of the surface are integrated on the same nodes. The curve is the mean over them, so that it is convex; its
+errors are their spread, corrected by what the estimate at its own λ knows better: there, log Z is the estimate's, and
+so is its error. What the draws' log Z at that λ correlates with is corrected along with it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from zhat.core.arrays import FloatArray
+from zhat.core.logspace import effective_sample_size, relative_standard_error
+from zhat.core.nodes import Nodes, nodes_for_range
+from zhat.core.thermodynamics import thermodynamics
+from zhat.estimators.base import FEW_EFFECTIVE, Finding, Task
+from zhat.estimators.landscape import Landscape
+
+#: The largest λ that a curve may ask for, as a multiple of the estimate's.
+REACH = 1.5
+#: Correlations over draws below this many sds of what chance makes of none are none.
+CHANCE_CORRELATION = 3.0
+#: The power of a squared correlation to which it counts where it would make an error smaller.
+NEAR_POWER = 6.0
+#: How fast the error of a rule is taken to grow beyond the λ that it is known to be good for.
+BEYOND_POWER = 8.0
+_NODES = 1_000_099
+
+
+@dataclass(frozen=True, eq=False)
+class Temperatures:
+    """Numbers at each of several λ, on the unit cube, shape ``(m,)`` each.
+
+    Attributes
+    ----------
+    log_z, mean, variance
+        log Z, the mean energy and the energy's variance.
+    log_z_error, mean_error, variance_error
+        Their standard errors; NaN where there is none.
+    """
+
+    log_z: FloatArray
+    mean: FloatArray
+    variance: FloatArray
+    log_z_error: FloatArray
+    mean_error: FloatArray
+    variance_error: FloatArray
+
+
+class LandscapeCurve:
+    """Energies of a landscape's draws on nodes, to be had at any λ."""
+
+    def __init__(self, task: Task, landscape: Landscape) -> None:
+        walls = landscape.walls
+        self._task = task
+        self._lowest = landscape.lowest
+        self._nodes = nodes_for_range(
+            landscape.mean, None if walls is None else (lambda x: -walls.height(x)),
+            REACH * task.inverse_temperature, landscape.smallest, task.dim, task.generator(_NODES),
+        )  # fmt: skip
+        self._log_weights = self._nodes.log_weights
+        if walls is not None:
+            self._log_weights = self._log_weights - walls.height(self._nodes.points)
+        self._mean = landscape.mean(self._nodes.points)
+        self._draws = landscape.draws(self._nodes.points)
+
+    def at(self, inverse_temperatures: FloatArray, finding: Finding) -> Temperatures:
+        """Return the curve that agrees with what was found at the task's own λ."""
+        own = self._task.inverse_temperature
+        values = np.append(inverse_temperatures, own)
+        of_draws = thermodynamics(self._draws, self._log_weights, values)
+        parts = of_draws.log_z, of_draws.mean, of_draws.variance
+        log_z, mean, variance = (np.mean(part, axis=0) for part in parts)
+        # A constant added to the energy: it leaves the curve convex, and log Z(0) alone.
+        constant = (log_z[-1] - finding.log_z) / own
+        return Temperatures(
+            log_z[:-1] - constant * inverse_temperatures,
+            mean[:-1] + constant,
+            variance[:-1],
+            *(error[:-1] for error in self._errors(parts, values, constant - self._lowest, finding.std_error)),
+        )
+
+    def _errors(
+        self, parts: tuple[FloatArray, ...], values: FloatArray, constant: float, own_error: float
+    ) -> list[FloatArray]:
+        """Return the errors of log Z, mean and variance, given what a constant was added to make log Z agree."""
+        if math.isnan(own_error):
+            return [np.full(len(values), math.nan)] * 3
+        own = self._task.inverse_temperature
+        # What the constant amounts to is the part of the estimate's error that the draws know nothing of.
+        foreign = min(abs(own * constant), own_error)
+        familiar = math.sqrt(own_error**2 - foreign**2)
+        quadrature = quadrature_errors(self._nodes, self._mean, self._log_weights, values)
+        carried = foreign / own * np.array([values, np.ones(len(values)), np.zeros(len(values))])
+        return [
+            np.sqrt(corrected_spread(part, parts[0][:, -1], familiar) ** 2 + off**2 + moved**2)
+            for part, off, moved in zip(parts, quadrature, carried, strict=True)
+        ]
+
+
+def corrected_spread(draws: FloatArray, own: FloatArray, own_error: float) -> FloatArray:
+    """Return the sd over draws of a number at each λ, given that of another number.
+
+    Parameters
+    ----------
+    draws
+        The number of each draw at each λ, shape ``(k, m)``.
+    own
+        The other number of each draw, shape ``(k,)``.
+    own_error
+        The sd that the other number has in truth. What correlates with it is as much larger or smaller; the rest is
+        as the draws have it.
+    """
+    n = len(own)
+    centred, own_centred = draws - np.mean(draws, axis=0), own - np.mean(own)
+    variance, own_variance = np.mean(centred**2, axis=0), float(np.mean(own_centred**2))
+    if not own_variance > 0.0:
+        return np.asarray(np.sqrt(variance))
+    square = (own_centred @ centred / n) ** 2 / np.maximum(variance * own_variance, 1e-300)
+    # A correlation that may well be chance is none.
+    chance = CHANCE_CORRELATION**2 / n
+    square = np.clip((square - chance) / (1.0 - chance), 0.0, 1.0)
+    if own_error**2 < own_variance:
+        # Draws that are less sure than the estimate was may know why: it is only believed where it comes from.
+        square **= NEAR_POWER
+    return np.asarray(np.sqrt(variance * (1.0 - square + square * own_error**2 / own_variance)))
+
+
+def quadrature_errors(
+    nodes: Nodes, energies: FloatArray, log_weights: FloatArray, inverse_temperatures: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return what the nodes may be off by in log Z, mean and variance, relative to log Z at the last λ.
+
+    That last one is known by other means, and so is all that goes with it by way of a constant in the energy.
+    """
+    own = inverse_temperatures[-1]
+    if nodes.batch is None:
+        found = thermodynamics(energies[None, :], log_weights, inverse_temperatures)
+        sd = np.sqrt(found.variance[0])
+        log_z_error = nodes.error * np.minimum(1.0, inverse_temperatures * sd)
+        log_z_error[inverse_temperatures == own] = 0.0
+        return log_z_error, nodes.error * sd, nodes.error * found.variance[0]
+    batches = [nodes.batch == number for number in range(int(nodes.batch.max()) + 1)]
+    log_shares = [np.logaddexp.reduce(nodes.log_weights[rows]) for rows in batches]
+    found_in = [
+        thermodynamics(energies[None, rows], log_weights[rows] - share, inverse_temperatures)
+        for rows, share in zip(batches, log_shares, strict=True)
+    ]
+    log_z = np.vstack([found.log_z for found in found_in])
+    constant = log_z[:, -1:] / own
+    parts = (
+        log_z - constant * inverse_temperatures,
+        np.vstack([found.mean for found in found_in]) + constant,
+        np.vstack([found.variance for found in found_in]),
+    )
+    first, second, third = (np.std(part, axis=0, ddof=1) / math.sqrt(len(batches)) for part in parts)
+    return first, second, third
+
+
+def of_rule(
+    energies: FloatArray, weights: FloatArray, inverse_temperatures: FloatArray, own: float, own_error: float
+) -> Temperatures:
+    """Return the curve of a rule that integrates e^{-λf} at its own λ with this error, and with less below it."""
+    lowest = float(np.min(energies))
+    found = thermodynamics((energies - lowest)[None, :], np.log(weights), inverse_temperatures)
+    # The rule's error falls with λ at least as fast as λ itself; beyond its own λ it may rise much faster.
+    ratio = inverse_temperatures / own
+    steep = np.maximum(ratio, 1.0) ** BEYOND_POWER
+    log_z = found.log_z[0] - lowest * inverse_temperatures
+    errors = own_error * np.array([ratio * steep, steep / own, 2.0 * steep / own**2])
+    return Temperatures(log_z, found.mean[0] + lowest, found.variance[0], *errors)
+
+
+def reweighted(energies: FloatArray, inverse_temperatures: FloatArray) -> Temperatures:
+    """Return the curve of energies at independent uniform points, each weighted by e^{-λy}, with errors to first order.
+
+    Where the average rests on too few of them, there is no error.
+    """
+    n, finite = len(energies), energies[np.isfinite(energies)]
+    lowest = float(np.min(finite))
+    above = finite - lowest
+    log_weights = np.full(len(above), -math.log(n))
+    found = thermodynamics(above[None, :], log_weights, inverse_temperatures)
+    log_z, mean, variance = found.log_z[0], found.mean[0], found.variance[0]
+    errors = np.full((3, len(inverse_temperatures)), math.nan)
+    for column, value in enumerate(inverse_temperatures):
+        # At λ = 0, +inf counts for nothing, as at any λ above.
+        log_terms = np.append(-value * above, np.full(n - len(above), -np.inf))
+        if effective_sample_size(log_terms) < min(FEW_EFFECTIVE, 0.5 * n) or n < 2:
+            continue
+        shares = np.exp(log_weights - value * above - log_z[column])
+        apart = above - mean[column]
+        of_mean, of_variance = shares * apart, shares * (apart**2 - variance[column])
+        errors[:, column] = (
+            relative_standard_error(log_terms),
+            math.sqrt(float(of_mean @ of_mean) * n / (n - 1)),
+            math.sqrt(float(of_variance @ of_variance) * n / (n - 1)),
+        )
+    return Temperatures(log_z - lowest * inverse_temperatures, mean + lowest, variance, *errors)

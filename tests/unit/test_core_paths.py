@@ -1,0 +1,57 @@
+"""Draws of a process as functions: they have its covariance, and the nodes that integrate them sum to 1."""
+
+import math
+
+import numpy as np
+import pytest
+
+from zhat.core.gp import GaussianProcess
+from zhat.core.kernels import Kernel, SumKernel
+from zhat.core.nodes import nodes_for_range
+from zhat.core.paths import posterior_deviations
+from zhat.core.thermodynamics import thermodynamics
+
+KERNELS = [
+    Kernel(0.5, 0.4, 2.0),
+    Kernel(2.5, (0.3, 0.6), 1.0),
+    Kernel(math.inf, 0.3, 3.0),
+    SumKernel((Kernel(1.5, 0.4, 1.0, (0,)), Kernel(1.5, 0.4, 1.0, (1,)), Kernel(1.5, 0.5, 0.3))),
+]
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("trend", ["zero", "constant", "quadratic"])
+def test_they_have_the_covariance_of_the_process(kernel, trend):
+    generator = np.random.default_rng(0)
+    data, x = generator.random((12, 2)), generator.random((60, 2))
+    process = GaussianProcess.condition(kernel, data, np.sin(5 * data[:, 0]), 0.01, trend)
+    draws = np.vstack([posterior_deviations(process, x, 32, np.random.default_rng([1, k])) for k in range(40)])
+    assert np.mean(draws, axis=0) == pytest.approx(0.0, abs=1e-12)
+    exact = process.covariance(x)
+    ratio = np.std(draws, axis=0) / np.sqrt(np.diag(exact))
+    assert 0.9 < np.median(ratio) < 1.1
+    assert 0.7 < np.min(ratio) <= np.max(ratio) < 1.4
+    # Of sums over points too: what is wrong in one place is wrong in the next.
+    assert np.std(np.sum(draws, axis=1)) == pytest.approx(math.sqrt(np.sum(exact)), rel=0.15)
+
+
+def test_without_noise_they_agree_with_the_data():
+    generator = np.random.default_rng(0)
+    data = generator.random((8, 2))
+    process = GaussianProcess.condition(Kernel(2.5, 0.3, 1.0), data, data[:, 0], 0.0, "constant")
+    assert posterior_deviations(process, data, 6, generator) == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.parametrize(("dim", "tolerance"), [(1, 1e-8), (2, 1e-6), (3, 1e-4), (4, 0.02), (6, 0.05)])
+def test_nodes_integrate_at_every_temperature(dim, tolerance):
+    slopes = np.arange(1.0, dim + 1.0)
+
+    def surface(x):
+        return x @ slopes
+
+    nodes = nodes_for_range(surface, None, 20.0, 0.1, dim, np.random.default_rng(0))
+    assert np.sum(np.exp(nodes.log_weights)) == pytest.approx(1.0, abs=1e-12)
+    values = np.array([0.0, 0.1, 1.0, 5.0, 20.0])
+    found = thermodynamics(surface(nodes.points)[None, :], nodes.log_weights, values).log_z[0]
+    t = np.maximum(values[:, None] * slopes, 1e-12)
+    assert found == pytest.approx(np.sum(np.log(-np.expm1(-t) / t), axis=1), abs=tolerance)
