@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 import zhat
+from zhat.core.coordinates import Coordinates
+from zhat.core.models import Heights, ModelSpec, Surrogate, fit_model
 from zhat.estimators import Task, named
-from zhat.estimators.gauss import gauss_rule, has_rule, nearest_nodes, rule_value
+from zhat.estimators.gauss import gauss_rule, has_rule, n_nodes, nearest_nodes, rule, rule_value, with_checks
 from zhat.estimators.knowledge import Seen
 from zhat.evaluations import Evaluations, Outcome
 
@@ -31,7 +33,8 @@ def true_log_z(energy, inverse_temperature, breaks):
 
 
 def share_of_nodes(estimate):
-    return float(np.mean(np.isin(estimate.evaluations.unit, gauss_rule(estimate.budget)[0])))
+    """Return the share of the rule's nodes that were evaluated."""
+    return float(np.mean(np.isin(rule(estimate.task)[0], estimate.evaluations.unit)))
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 40])
@@ -42,12 +45,46 @@ def test_a_rule_is_exact_for_polynomials_of_twice_its_size(n):
         assert weights @ nodes[:, 0] ** degree == pytest.approx(1.0 / (degree + 1), rel=1e-12)
 
 
-def test_the_nearest_nodes_are_distinct():
+CHECKS = [7, 11, 15, 23, 31, 47, 63]
+
+
+def test_some_points_are_checks_and_all_others_nodes():
+    assert n_nodes(0, 64) == 64 - len(CHECKS)
+    assert [position for position in range(64) if n_nodes(position, 1) == 0] == CHECKS
+    assert len(rule(Task(1, 1.0, 256))[0]) == 256 - 11
+
+
+def test_the_nearest_nodes_are_distinct_and_checks_as_they_are():
     task = Task(1, 1.0, 16)
-    nodes = gauss_rule(16)[0]
-    crowded = np.full((16, 1), 0.5)
-    np.testing.assert_array_equal(np.sort(nearest_nodes(task, crowded), axis=0), nodes)
-    np.testing.assert_array_equal(nearest_nodes(task, nodes[::-1] + 1e-4), nodes[::-1])
+    nodes, crowded = rule(task)[0], np.full((16, 1), 0.5) + 1e-3
+    found = nearest_nodes(task, crowded)
+    np.testing.assert_array_equal(found[CHECKS[:3]], crowded[CHECKS[:3]])
+    np.testing.assert_array_equal(np.sort(np.delete(found, CHECKS[:3], axis=0), axis=0), nodes)
+
+
+def test_checks_are_where_the_rule_leaves_the_largest_gap_in_the_integrand():
+    task = Task(1, 1.0, 64)
+    data = Heights(np.linspace(0.0, 1.0, 21)[:, None], 30.0 * np.abs(np.linspace(0.0, 1.0, 21) - 0.7), np.zeros(21))
+    surrogate = Surrogate(fit_model(ModelSpec(nu=1.5), data, Coordinates.plain(1)), None)
+    asked = np.zeros((46, 1))
+    points = with_checks(task, surrogate, np.full((3, 1), 0.1), asked, 4)
+    np.testing.assert_array_equal(points[[0, 2, 3], 0], 0.1)
+    nodes = np.sort(rule(task)[0][:, 0])
+    place = np.searchsorted(nodes, points[1, 0])
+    assert points[1, 0] == pytest.approx(0.5 * (nodes[place - 1] + nodes[place]))
+    assert abs(points[1, 0] - 0.7) < 0.03
+    # Not twice.
+    asked[0] = points[1]
+    assert with_checks(task, surrogate, np.full((3, 1), 0.1), asked, 4)[1, 0] != points[1, 0]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_cusp_midway_between_two_nodes_is_found(seed):
+    found = zhat.estimate(
+        lambda x: np.abs(x[:, 0]) + 0.3 * np.cos(4.0 * x[:, 0]), [(-1.0, 1.0)], 2.0, BUDGET, seed=seed, vectorized=True
+    )
+    truth = true_log_z(lambda x: abs(x) + mpmath.mpf("0.3") * mpmath.cos(4 * x), 2.0, [-1, 0, 1])
+    assert abs(found.log_z - truth) < 4.0 * found.std_error
 
 
 @pytest.mark.parametrize(
@@ -104,20 +141,20 @@ def test_a_failed_evaluation_leaves_the_estimate_to_the_surrogate():
 
 
 def test_a_rule_that_is_not_complete_has_no_value():
-    task = Task(1, 2.0, 8)
-    nodes, weights = gauss_rule(8)
+    task = Task(1, 2.0, 7)
+    nodes, weights = gauss_rule(7)
     y = smooth(nodes)
-    order = np.random.default_rng(0).permutation(8)
+    order = np.random.default_rng(0).permutation(7)
     expected = math.log(weights @ np.exp(-2.0 * y))
-    untold = np.full(8, np.nan)
+    untold = np.full(7, np.nan)
     assert rule_value(task, Seen(nodes[order], y[order], untold)) == pytest.approx(expected, rel=1e-14)
     assert rule_value(task, Seen(nodes[:-1], y[:-1], untold[:-1])) is None
-    assert rule_value(task, Seen(nodes, np.where(np.arange(8) == 3, np.inf, y), untold)) is None
+    assert rule_value(task, Seen(nodes, np.where(np.arange(7) == 3, np.inf, y), untold)) is None
     assert rule_value(task, Seen(np.vstack([nodes[:-1], [[0.123]]]), y, untold)) is None
-    assert rule_value(task, Seen(nodes, y, np.full(8, 0.1))) is None
+    assert rule_value(task, Seen(nodes, y, np.full(7, 0.1))) is None
 
 
-def test_points_that_are_asked_for_while_others_are_pending_are_nodes_and_new():
+def test_points_that_are_asked_for_while_others_are_pending_are_nodes_or_checks_and_new():
     task, auto = Task(1, 1.0, BUDGET), named("auto")
     nothing = np.empty((0, 1))
     first = auto.ask(task, Evaluations.empty(1), nothing, 16)
@@ -126,7 +163,7 @@ def test_points_that_are_asked_for_while_others_are_pending_are_nodes_and_new():
     pending = nothing
     for _ in range(12):
         pending = np.vstack([pending, auto.ask(task, facts, pending, 1)])
-    nodes = gauss_rule(BUDGET)[0]
     asked = np.concatenate([first[:, 0], pending[:, 0]])
     assert len(np.unique(asked)) == len(asked)
-    assert np.all(np.isin(asked, nodes))
+    of_nodes = np.isin(asked, rule(task)[0])
+    np.testing.assert_array_equal(np.flatnonzero(~of_nodes), CHECKS[:4])

@@ -19,7 +19,15 @@ from zhat.core.belief import belief, hyperparameter_spread
 from zhat.core.models import Model
 from zhat.core.target import QUICK, THOROUGH, Target
 from zhat.estimators.base import LARGEST_NOISE, Finding, Task, learned_shift_error, share_left, without_values
-from zhat.estimators.gauss import nodes_left, rule, rule_energies, rule_value
+from zhat.estimators.gauss import (
+    GOOD_ENOUGH,
+    n_nodes,
+    nodes_left,
+    rule,
+    rule_energies,
+    rule_value,
+    with_checks,
+)
 from zhat.estimators.hidden import hidden_mass
 from zhat.estimators.knowledge import Knowledge, Residual, Seen, knowledge, residual, surprise
 from zhat.estimators.landscape import landscape_of_rounds
@@ -139,10 +147,13 @@ def _fresh_plan(task: Task, facts: Evaluations, pending: FloatArray, current: Ro
     draws = density.rough_draws(N_DRAWS, generator)
     known = knowledge(task, Seen.of(facts.head(current.n)), current.noise)
     unknown = np.vstack([facts.unit[current.n :], pending])
-    nodes = None
-    if not known.is_noisy:
-        nodes = nodes_left(task, current.surrogate, np.vstack([facts.unit, pending]), density.region(N_REGION))
-    return next_points(current.surrogate, current.predictions, known, density, draws, n, generator, unknown, nodes)
+    asked = np.vstack([facts.unit, pending])
+    nodes = None if known.is_noisy else nodes_left(task, current.surrogate, asked, density.region(N_REGION))
+    n_chosen = n if nodes is None else n_nodes(len(asked), n)
+    points = next_points(
+        current.surrogate, current.predictions, known, density, draws, n_chosen, generator, unknown, nodes
+    )
+    return points if nodes is None else with_checks(task, current.surrogate, points, asked, n)
 
 
 def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
@@ -186,7 +197,8 @@ def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
         "noise_std": math.sqrt(known.new_noise()) / task.inverse_temperature,
     }
     error = math.hypot(*parts.values())
-    value = rule_value(task, Seen.of(facts))
+    # The last checks may have found what the rule does not know.
+    value = rule_value(task, Seen.of(facts)) if parts["surrogate_error"] < GOOD_ENOUGH else None
     if value is None:
         value = density.log_integral.value + shift - known.lowest
     notes = _notes(task, known, parts, wrong, drawn) + _noise_notes(task, known, model)

@@ -3,9 +3,10 @@
 On a circle, equally spaced nodes are what they are on an interval.
 
 A process that is as smooth as that can be known to machine precision, and the points that an adaptive design heaps up
-are in the way: covariances become singular long before. So on an interval the points are nodes of the rule with as
-many of them as the budget has, for as long as the surrogate expects the whole rule to leave nothing to be wished for;
-if that never changes, the estimate is the rule's.
+are in the way: covariances become singular long before. So on an interval the points are nodes of one rule for as long
+as the surrogate expects the whole of it to leave nothing to be wished for; if that never changes, the estimate is the
+rule's. But between nodes a cusp may hide, with the nodes on both sides of it as even as if there were none. So some
+points are checks: the middle of a gap that the rule leaves, where most of the integrand is.
 """
 
 from __future__ import annotations
@@ -29,13 +30,15 @@ from zhat.estimators.knowledge import Seen
 GOOD_ENOUGH = 5e-6
 #: Until this share of the budget is spent, a surrogate is not asked what it expects.
 TOO_EARLY = 1 / 8
+#: The points of these numbers are checks, and those of 2, 4, 8, ... times them: the rarer the more agree.
+FIRST_CHECKS = (8, 12)
 #: Finding the nodes of larger rules takes too long.
 LARGEST_RULE = 2048
 
 
 def has_rule(task: Task) -> bool:
     """Return whether there is a rule for such a task."""
-    return task.dim == 1 and task.noise_std == 0.0 and 1 < task.budget <= LARGEST_RULE
+    return task.dim == 1 and task.noise_std == 0.0 and task.n_given == 0 and 1 < task.budget <= LARGEST_RULE
 
 
 @lru_cache(maxsize=8)
@@ -47,21 +50,48 @@ def gauss_rule(n: int) -> tuple[FloatArray, FloatArray]:
 
 def rule(task: Task) -> tuple[FloatArray, FloatArray]:
     """Return nodes and weights of the rule for a task: equally spaced and equal ones on a circle."""
-    n = task.budget
+    n = n_nodes(0, task.budget)
     if task.periodic:
         return (np.arange(n)[:, None] + 0.5) / n, np.full(n, 1.0 / n)
     return gauss_rule(n)
 
 
+def n_nodes(start: int, n: int) -> int:
+    """Return how many of the ``n`` points from a position on are nodes, and no checks."""
+    return int(np.sum(~_is_check(start, n)))
+
+
+def _is_check(start: int, n: int) -> BoolArray:
+    checks = [number << doubled for number in FIRST_CHECKS for doubled in range(LARGEST_RULE.bit_length())]
+    return np.asarray(np.isin(np.arange(start, start + n) + 1, checks))
+
+
 def nearest_nodes(task: Task, points: FloatArray) -> FloatArray:
-    """Return, for each point in turn, the nearest node that is not taken yet."""
-    nodes = rule(task)[0]
-    distance = np.abs(points - nodes[:, 0])
+    """Return, for each of the first points in turn, the nearest node that is not taken yet; checks as they are."""
+    nodes, check = rule(task)[0], _is_check(0, len(points))
+    distance = np.abs(points[~check] - nodes[:, 0])
     chosen: list[int] = []
     for row in distance:
         row[chosen] = np.inf
         chosen.append(int(np.argmin(row)))
-    return nodes[chosen]
+    return _interleaved(nodes[chosen], points[check], check)
+
+
+def with_checks(task: Task, surrogate: Surrogate, nodes: FloatArray, asked: FloatArray, n: int) -> FloatArray:
+    """Return the next ``n`` points, of which these are the nodes; the rest are checks where they may find most."""
+    check = _is_check(len(asked), n)
+    edges = np.concatenate([[0.0], np.sort(rule(task)[0][:, 0]), [1.0]])
+    middles, gaps = 0.5 * (edges[1:] + edges[:-1])[:, None], np.diff(edges)
+    wish = np.log(gaps) - surrogate.height(middles)
+    wish[np.isin(middles[:, 0], asked)] = -np.inf
+    best = np.argsort(-wish, kind="stable")[: int(np.sum(check))]
+    return _interleaved(nodes, middles[best], check)
+
+
+def _interleaved(nodes: FloatArray, checks: FloatArray, check: BoolArray) -> FloatArray:
+    points = np.empty((len(check), 1))
+    points[~check], points[check] = nodes, checks
+    return points
 
 
 def nodes_left(task: Task, surrogate: Surrogate, asked: FloatArray, region: Region) -> FloatArray | None:
@@ -74,7 +104,7 @@ def nodes_left(task: Task, surrogate: Surrogate, asked: FloatArray, region: Regi
     if taken is None or surrogate.walls is not None:
         return None
     left = rule(task)[0][~taken]
-    if np.sum(taken) >= TOO_EARLY * task.budget and _sd_left(surrogate, left, region) > GOOD_ENOUGH:
+    if len(asked) >= TOO_EARLY * task.budget and _sd_left(surrogate, left, region) > GOOD_ENOUGH:
         return None
     return left
 
@@ -83,7 +113,7 @@ def _taken(task: Task, asked: FloatArray) -> BoolArray | None:
     """Return which nodes were asked for; None if anything else was, or there is no rule."""
     if not has_rule(task):
         return None
-    nodes = rule(task)[0]
+    nodes, asked = rule(task)[0], asked[~_is_check(0, len(asked))]
     return np.isin(nodes[:, 0], asked) if np.all(np.isin(asked, nodes)) else None
 
 
@@ -108,6 +138,8 @@ def rule_value(task: Task, seen: Seen) -> float | None:
 def rule_energies(task: Task, seen: Seen) -> FloatArray | None:
     """Return the energies at the rule's nodes, in their order; None if it is not complete, or they are noisy."""
     taken = _taken(task, seen.unit)
-    if taken is None or not np.all(taken) or not np.all(np.isfinite(seen.y)) or np.any(seen.noise_std > 0.0):
+    if taken is None or not np.all(taken) or np.any(seen.noise_std > 0.0):
         return None
-    return seen.y[np.argsort(seen.unit[:, 0])]
+    of_nodes = ~_is_check(0, len(seen))
+    y = seen.y[of_nodes][np.argsort(seen.unit[of_nodes, 0])]
+    return y if np.all(np.isfinite(y)) else None

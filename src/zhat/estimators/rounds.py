@@ -35,7 +35,7 @@ from zhat.core.torus import Periodic, embed, unrolled
 from zhat.core.trend import TrendName
 from zhat.core.walls import Walls
 from zhat.estimators.base import Task, noise_variances
-from zhat.estimators.gauss import has_rule, nearest_nodes, nodes_left
+from zhat.estimators.gauss import has_rule, n_nodes, nearest_nodes, nodes_left, with_checks
 from zhat.estimators.knowledge import Knowledge, Prediction, Seen, knowledge, surprise
 from zhat.estimators.planning import N_DRAWS, N_REGION, distribution, next_points
 
@@ -329,14 +329,17 @@ def _plan(task: Task, made: Round, known: Knowledge, unit: FloatArray) -> Round:
     size = min(n_left if drawing else n_left - n_drawn, max(SMALLEST_ROUND, task.dim, int(GROWTH * known.n_low())))
     nodes = None if known.is_noisy else nodes_left(task, made.surrogate, unit, density.region(N_REGION))
     drawing = drawing and nodes is None
+    n_chosen = size if nodes is None else n_nodes(made.n, size)
     # One λ after the other, round by round.
     turn = (task.inverse_temperature, *task.others)[len(made.predictions) % (1 + len(task.others))]
     if drawing:
         points = density.draw(n_left, generator).points
     elif turn != task.inverse_temperature:
-        points = _points_at(turn / task.inverse_temperature, made, known, size, generator, nodes)
+        points = _points_at(turn / task.inverse_temperature, made, known, n_chosen, generator, nodes)
     else:
-        points = next_points(made.surrogate, made.predictions, known, density, draws, size, generator, nodes=nodes)
+        points = next_points(made.surrogate, made.predictions, known, density, draws, n_chosen, generator, nodes=nodes)
+    if nodes is not None:
+        points = with_checks(task, made.surrogate, points, unit, size)
     return replace(
         made,
         rotation=_rotation(draws, made.rotation, task.periodic),
