@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import log_ndtr
@@ -11,7 +11,7 @@ from scipy.special import log_ndtr
 from zhat.core.arrays import FloatArray, blocks
 from zhat.core.fit import Search
 from zhat.core.logspace import log_sum_exp
-from zhat.core.models import INTEGRAND, Model
+from zhat.core.models import INTEGRAND, Heights, Model, fit_model
 from zhat.core.target import Region, evenly_spread
 
 #: Above this typical sd of the surrogate, its exponential is no longer linear in it.
@@ -25,6 +25,8 @@ N_PAIRS = 4
 #: Points on which their doubt is compared, and the most that it may come to.
 N_DOUBT = 512
 LARGEST_DOUBT = 100.0
+#: The smoothness that a model without any limit to it is compared with.
+ROUGHER = 2.5
 #: The step for second derivatives of the likelihood.
 CURVATURE_STEP = 0.05
 #: The widest direction of hyperparameters, as an sd of their logarithms.
@@ -176,6 +178,21 @@ def _step_back(search: Search, centre: FloatArray, lowest: float, step: FloatArr
             return np.asarray(moved)
         step = 0.5 * step
     return centre
+
+
+def smoothness_doubt(model: Model, data: Heights, region: Region) -> float:
+    """Return what a variance should be multiplied by where the likeliest model is the smoothest there is.
+
+    A process without any limit to its smoothness is sure of all that lies between its data and of much beyond, and
+    nothing that is seen tells it from one that is merely smooth. So the variance is the geometric mean of its own and
+    of what the same model has with ν = 5/2.
+    """
+    if model.spec.nu < math.inf or model.search is None:
+        return 1.0
+    rougher = fit_model(replace(model.spec, nu=ROUGHER), data, model.coordinates)
+    fewer = region.equally_weighted(N_DOUBT)
+    ratio = first_order_variance(rougher, fewer) / first_order_variance(model, fewer)
+    return math.sqrt(min(max(ratio, 1.0), LARGEST_DOUBT**2))
 
 
 def first_order_variance(model: Model, region: Region) -> float:

@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 from zhat.core.arrays import FloatArray, Surface, sobol
-from zhat.core.belief import belief, hyperparameter_spread
+from zhat.core.belief import belief, hyperparameter_spread, smoothness_doubt
 from zhat.core.models import Model
 from zhat.core.target import QUICK, THOROUGH, Target
 from zhat.estimators.base import LARGEST_NOISE, Finding, Task, learned_shift_error, share_left, without_values
@@ -167,7 +167,8 @@ def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
     # Walls are the same for all models, and left out of the comparison.
     base = model.height(region.points)
     spread = hyperparameter_spread(model, region, base)
-    inflation = max(wrong, 1.0) ** 2 * spread.doubt
+    rougher = smoothness_doubt(model, known.heights(), region)
+    inflation = max(wrong, 1.0) ** 2 * spread.doubt * rougher
     opinions = [belief(other, region, base, inflation) for other in _plausible(last.models)]
     scores = np.array([model.score for model in last.models[: len(opinions)]])
     weights = np.exp(scores - np.max(scores))
@@ -189,6 +190,7 @@ def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
         **parts,
         "surprise": wrong,
         "doubt": math.sqrt(spread.doubt),
+        "smoothness_doubt": math.sqrt(rougher),
         "residual": drawn.log_ratio,
         "residual_effective_share": drawn.effective_share,
         **_description(model),
