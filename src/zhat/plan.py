@@ -21,8 +21,10 @@ NOISE_FACTOR = 1.3
 #: An exponent is measured between so much of the evaluations and all of them, and lies in this range.
 EARLIER = 0.5
 MEASURED_RANGE = (0.5, 6.0)
-#: The theory's exponent may be off by this factor either way.
+#: The theory's exponent may be off by this factor either way; a measured one that differs by more than the second
+#: tells more of the luck that one run had.
 DOUBTFUL = 1.6
+MOST_DOUBTFUL = 2.5
 #: More than this is not worth a number.
 MOST = 10**9
 
@@ -79,8 +81,9 @@ def plan(estimate: Estimate, relative_error: float) -> Plan:
     if estimate.std_error <= relative_error:
         counts = [0]
     else:
-        doubtful = [exponent / DOUBTFUL, exponent * DOUBTFUL]
-        exponents = [exponent, *doubtful, *([measured] if measured == measured else [])]
+        exponents = [exponent, exponent / DOUBTFUL, exponent * DOUBTFUL]
+        if math.isfinite(measured):
+            exponents.append(min(max(measured, exponent / MOST_DOUBTFUL), exponent * MOST_DOUBTFUL))
         counts = [_n_more(estimate.std_error, noise, spent, relative_error, value) for value in exponents]
     return Plan(
         relative_error=float(relative_error), n_more=counts[0], low=min(counts), high=max(counts),
