@@ -16,7 +16,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from zhat.core.arrays import FloatArray, Surface, blocks
-from zhat.core.belief import plausible_variants
+from zhat.core.belief import plausible_variants, smoothness_doubt
 from zhat.core.coordinates import Coordinates
 from zhat.core.gp import GaussianProcess
 from zhat.core.logspace import effective_sample_size
@@ -26,13 +26,15 @@ from zhat.core.models import (
     Heights,
     Model,
     ModelSpec,
+    Surrogate,
     nearest_volumes,
 )
 from zhat.core.paths import posterior_deviations
-from zhat.core.target import evenly_spread
+from zhat.core.target import QUICK, evenly_spread
 from zhat.core.walls import Walls
 from zhat.estimators.base import Task
 from zhat.estimators.knowledge import LARGEST_SCORE, PRIOR_WEIGHT, Knowledge
+from zhat.estimators.planning import N_REGION, distribution
 from zhat.estimators.rounds import Round, height_models
 
 #: From one λ of the ladder to the next, and how many there are at most.
@@ -55,7 +57,7 @@ HIGHER_GROUND = 0.3
 #: Models whose evidence is this much worse than the best's, as a logarithm, have no say.
 IMPLAUSIBLE = 6.0
 #: Generators' purposes, beyond those of the rounds and of the estimate.
-_VARIANTS, _PATHS = 1_000_039, 1_000_081
+_VARIANTS, _PATHS, _SMOOTHNESS = 1_000_039, 1_000_081, 1_000_117
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +186,8 @@ def landscape_of_rounds(task: Task, known: Knowledge, last: Round, inflation: fl
     """Return the surface from the last round's models and those at smaller λ; ``inflation`` is of the former's sds."""
     value = task.inverse_temperature
     data = known.heights()
-    anchors = [Anchor(value, _plausible(last.models), inflation, 1.0 / value)]
+    walls, models = last.surrogate.walls, _plausible(last.models)
+    anchors = [Anchor(value, models, inflation * _smoothness_inflation(task, models[0], data, walls), 1.0 / value)]
     volumes = nearest_volumes(data.x, periodic=data.periodic)
     highest, of_power = float(np.max(data.height)), last.surrogate.model.spec.warp < 0.0
     spec = last.height_spec
@@ -194,8 +197,19 @@ def landscape_of_rounds(task: Task, known: Knowledge, last: Round, inflation: fl
         lower = replace(data, height=ratio * data.height, noise=ratio**2 * data.noise)
         models = _plausible(height_models(lower, last.rotation, spec))
         spec = models[0].spec
-        anchors.append(Anchor(value, models, left_out_inflation(models[0], lower, volumes), 1.0 / value))
-    return stitched(anchors, known.lowest / task.inverse_temperature, last.surrogate.walls, task.seed)
+        # Nobody looked where these models are asked: there, the rougher of the two is believed altogether.
+        wrong = left_out_inflation(models[0], lower, volumes)
+        wrong *= _smoothness_inflation(task, models[0], lower, walls) ** 2
+        anchors.append(Anchor(value, models, wrong, 1.0 / value))
+    return stitched(anchors, known.lowest / task.inverse_temperature, walls, task.seed)
+
+
+def _smoothness_inflation(task: Task, model: Model, data: Heights, walls: Walls | None) -> float:
+    """Return what a model's sds should be multiplied by if there is no limit to its smoothness."""
+    if model.spec.nu < math.inf:
+        return 1.0
+    density = distribution(Surrogate(model, walls), task.dim, task.generator(_SMOOTHNESS), QUICK)
+    return math.sqrt(smoothness_doubt(model, data, density.region(N_REGION)))
 
 
 def landscape_of_process(task: Task, process: GaussianProcess, inflation: float) -> Landscape:
