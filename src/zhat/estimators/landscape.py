@@ -131,8 +131,9 @@ class Anchor:
             # Every group has waves of its own, the same for all anchors.
             generator = np.random.default_rng([*seed, _PATHS, group])
             z = model.coordinates(x)
-            values = inflation * posterior_deviations(model.process, z, GROUP_SIZE, generator)
-            values += model.process.mean(z)
+            # In pairs, above and below the mean alike: the mean over them is then right to first order.
+            half = inflation * posterior_deviations(model.process, z, GROUP_SIZE // 2, generator)
+            values = np.vstack([half, -half]) + model.process.mean(z)
             for row, value in zip(range(rows.start, rows.stop), values, strict=True):
                 heights[row] = model.unwarp(value, x)[0]
         heights *= self.unit
