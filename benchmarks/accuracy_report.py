@@ -27,6 +27,9 @@ MARKS = {method: (colour, marker) for method, (colour, marker, _) in STYLES.item
     "sobol": ("#CC79A7", "d"),
     "gauss-legendre": ("#9A8B00", "h"),
 }
+#: The median of a normal error is 0.67 of its sd, and no estimate has a smaller one than λσ/√T: a median below this
+#: many of it is noise.
+ALL_NOISE = 1.5
 CANDIDATE_MARK = ("black", "*")
 
 
@@ -165,7 +168,22 @@ def lost_cells(grid: Sequence[Comparison], candidate: str) -> list[str]:
     """Return the cells of the judged budget in which another method was better, the worst first."""
     lost = [one for one in grid if one.verdict(candidate) == "lost" and one.cell.budget == JUDGED_BUDGET]
     lost.sort(key=lambda one: -one.ratio(candidate))
-    return [f"{one.name}: {one.ratio(candidate):.3g} times the error of {one.best_other(candidate)}" for one in lost]
+    return [
+        f"{one.name}: {one.ratio(candidate):.3g} times the error of {one.best_other(candidate)}"
+        f"{_beside_the_noise(one, candidate)}"
+        for one in lost
+    ]
+
+
+def _beside_the_noise(one: Comparison, candidate: str) -> str:
+    """Return how a lost cell's errors compare with λσ/√T, which no method can expect to be better than."""
+    cell = one.cell
+    floor = cell.inverse_temperature * cell.noise_std / math.sqrt(cell.budget)
+    if floor == 0.0:
+        return ""
+    own, best = (one.errors[method] / floor for method in (candidate, one.best_other(candidate)))
+    verdict = "the luckiest of eight, all noise" if own < ALL_NOISE else "not all of it noise"
+    return f"; {own:.2f} and {best:.2f} times λσ/√T: {verdict}"
 
 
 Table = tuple[list[str], list[list[str]]]

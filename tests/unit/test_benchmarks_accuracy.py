@@ -1,5 +1,6 @@
 """The studies of accuracy and coverage: their problems, their rules, and what they keep."""
 
+import dataclasses
 import importlib
 import importlib.util
 import math
@@ -158,6 +159,18 @@ def test_a_method_that_refuses_is_left_out_and_one_that_breaks_has_lost():
     tied = accuracy_report.Comparison(cell(), truth, {"mc": [grid.Outcome(5e-4, 0.1, 0.0, "")], "auto": [good]})
     assert (tied.ratio("auto"), tied.verdict("auto")) == (1.0, "tied")
     assert tied.coverage("auto") == (1, 1, 1)
+
+
+@pytest.mark.parametrize(("error", "verdict"), [(0.0007, "all noise"), (0.003, "not all of it noise")])
+def test_a_lost_cell_is_put_beside_the_noise(error, verdict):
+    noisy = dataclasses.replace(cell(), inverse_temperature=1.0, noise_std=0.01, budget=256)
+    outcomes = {"mc": [grid.Outcome(0.0002, 0.1, 0.0, "")], "auto": [grid.Outcome(error, 0.1, 0.0, "")]}
+    (line,) = accuracy_report.lost_cells(
+        [accuracy_report.Comparison(noisy, LogIntegral(0.0, 1e-9, 0, "truth"), outcomes)], "auto"
+    )
+    # λσ/√T is 0.000625.
+    assert f"{error / 0.000625:.2f} and 0.32 times λσ/√T" in line
+    assert verdict in line
 
 
 def kept(folder):
