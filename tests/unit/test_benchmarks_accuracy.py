@@ -169,7 +169,7 @@ def test_a_lost_cell_is_put_beside_the_noise(error, verdict):
         [accuracy_report.Comparison(noisy, LogIntegral(0.0, 1e-9, 0, "truth"), outcomes)], "auto"
     )
     # λσ/√T is 0.000625.
-    assert f"{error / 0.000625:.2f} and 0.32 times λσ/√T" in line
+    assert f"{math.expm1(error) / 0.000625:.2f} and 0.32 times λσ/√T" in line
     assert verdict in line
 
 
