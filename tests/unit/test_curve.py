@@ -74,7 +74,8 @@ def test_it_is_convex_and_its_derivatives_are_the_energy_and_the_heat_capacity(d
 def test_a_number_does_not_depend_on_what_else_is_asked(two_dimensional):
     alone, among = two_dimensional.curve(1.0), two_dimensional.curve([0.01, 1.0, 6.0])
     for name in ("log_z", "std_error", "mean_energy_error", "heat_capacity"):
-        assert getattr(alone, name)[0] == getattr(among, name)[1]
+        # Sums over draws are added up in another order when there are more λs.
+        assert getattr(alone, name)[0] == pytest.approx(getattr(among, name)[1], rel=1e-12)
 
 
 def test_a_file_has_the_same_curve_to_the_bit(two_dimensional, tmp_path):

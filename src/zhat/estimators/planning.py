@@ -65,6 +65,8 @@ def next_points(
     nodes
         The only points to choose from, if there are such, at least ``n``.
     """
+    if n == 0:
+        return np.empty((0, draws.shape[1]))
     pending = np.empty((0, draws.shape[1])) if pending is None else pending
     few = known.n_low() < 2 * draws.shape[1]
     searching = few or float(np.median(surrogate.height(draws))) < EXPECTED_DROP
