@@ -66,6 +66,8 @@ MUCH_BETTER = 0.5
 WIDE = 0.1
 #: Sums of curves to try wherever heights are none: rough ones and smooth ones.
 CURVE_SMOOTHNESSES = (1.5, math.inf)
+#: Heights are tried as sums only where the highest is below so many times the height that matters.
+HIGHEST_SUM = 100.0
 #: Warps to try, a step at a time.
 WARPS = (0.0, 0.06, 0.1, 0.15, 0.2, 0.3, 0.5)
 #: Where the integrand's narrowest sd is below this, coordinates in which it is round are worth a try.
@@ -302,9 +304,14 @@ def _neighbours(spec: ModelSpec, data: Heights, can_rotate: bool) -> list[ModelS
     warps = [warp for warp in WARPS if warp <= min(_largest_warp(data), LARGEST_EXPONENT / high)]
     # What the noise allowed before it may allow no longer, if it is learned.
     spec = replace(spec, warp=min(spec.warp, warps[-1]))
+    # Heights that are far above anything that matters would decide whether all are a sum.
+    can_be_sum = dim > 1 and float(np.max(data.height)) <= HIGHEST_SUM * data.relevant_height
+    if spec.structure == "additive" and not can_be_sum:
+        spec = replace(spec, structure="isotropic")
     found = [replace(spec, nu=nu) for nu in SMOOTHNESSES]
     if dim > 1:
         found += [replace(spec, structure="isotropic"), replace(spec, structure="per-axis")]
+    if can_be_sum:
         of_curves = replace(spec, structure="additive", trend="constant", warp=0.0)
         found += [replace(of_curves, nu=nu) for nu in CURVE_SMOOTHNESSES]
     if n > n_trend_terms("quadratic", dim, data.periodic) + dim + 1:

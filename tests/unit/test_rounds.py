@@ -1,0 +1,35 @@
+"""Which kinds of models a round compares."""
+
+import numpy as np
+import pytest
+
+from zhat.core.models import Heights, ModelSpec
+from zhat.estimators.rounds import HIGHEST_SUM, _neighbours
+
+
+def heights(highest, n=40, dim=3):
+    rng = np.random.default_rng(0)
+    height = highest * np.linspace(0.0, 1.0, n) ** 4
+    return Heights(rng.random((n, dim)), height, np.zeros(n))
+
+
+def structures(spec, data):
+    return {other.structure for other in _neighbours(spec, data, can_rotate=False)}
+
+
+@pytest.mark.parametrize("current", ["isotropic", "additive"])
+def test_heights_that_cannot_matter_do_not_decide_whether_all_are_a_sum(current):
+    spec = ModelSpec(structure=current)
+    limit = HIGHEST_SUM * heights(1.0).relevant_height
+    assert "additive" in structures(spec, heights(0.9 * limit))
+    assert "additive" not in structures(spec, heights(1.1 * limit))
+
+
+def test_each_neighbour_differs_in_one_respect_and_occurs_once():
+    spec = ModelSpec(nu=2.5, structure="per-axis")
+    first, *others = _neighbours(spec, heights(50.0), can_rotate=True)
+    assert first == spec
+    assert len(set(others)) == len(others)
+    assert spec not in others
+    assert {other.nu for other in others if other.structure == "per-axis"} >= {0.5, 1.5, np.inf}
+    assert any(other.rotated for other in others)
