@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -244,15 +244,16 @@ def _progress(progress: ProgressCallback | bool | None) -> Iterator[ProgressCall
 
 
 def _largest_first(given: float | Sequence[float] | FloatArray) -> list[float]:
-    """Return one λ or several as a list without repeats; what is no number is left to the problem to refuse."""
-    if not isinstance(given, list | tuple | np.ndarray):
-        return [given]  # type: ignore[list-item]
+    """Return one λ or several as a list without repeats."""
+    values: list[Any] = [given]
+    if isinstance(given, list | tuple) or (isinstance(given, np.ndarray) and given.ndim > 0):
+        values = list(given)
     wanted = "a finite number above 0, or several of them"
-    if len(given) == 0:
+    if not values:
         raise InvalidArgument("inverse_temperature", given, wanted)
-    for value in given:
+    for value in values:
         check_number("inverse_temperature", value, wanted, above=0.0)
-    return sorted({float(value) for value in given}, reverse=True)
+    return sorted({float(value) for value in values}, reverse=True)
 
 
 def _whole(argument: str, value: object, at_least: int) -> int:

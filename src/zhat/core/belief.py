@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,6 +15,8 @@ from zhat.core.logspace import log_sum_exp
 from zhat.core.models import INTEGRAND, Heights, Model, fit_model
 from zhat.core.target import Region, evenly_spread
 
+#: Models whose evidence is this much worse than the best's, as a logarithm, have no say.
+IMPLAUSIBLE = 6.0
 #: Above this typical sd of the surrogate, its exponential is no longer linear in it.
 LINEAR_SD = 0.2
 #: Points on which its moments are then taken.
@@ -39,6 +42,11 @@ class Belief:
 
     shift: float
     variance: float
+
+
+def plausible(models: Sequence[Model]) -> tuple[Model, ...]:
+    """Return those of the models, best first, that have a say."""
+    return tuple(model for model in models if model.score >= models[0].score - IMPLAUSIBLE)
 
 
 def belief(model: Model, region: Region, base: FloatArray, inflation: float = 1.0) -> Belief:

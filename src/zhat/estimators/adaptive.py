@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 from zhat.core.arrays import FloatArray, Surface, sobol
-from zhat.core.belief import belief, hyperparameter_spread, smoothness_doubt
+from zhat.core.belief import belief, hyperparameter_spread, plausible, smoothness_doubt
 from zhat.core.models import Model
 from zhat.core.target import QUICK, THOROUGH, Target
 from zhat.estimators.base import LARGEST_NOISE, Finding, Task, learned_shift_error, share_left, without_values
@@ -42,10 +42,6 @@ N_REGION = 4096
 #: The share of the integrand in which the surrogate's uncertainty is carried over to log Z; what may hide beyond is
 #: another matter.
 CORE_SHARE = 0.999
-#: Models whose evidence is this much worse than the best's, as a logarithm, are not plausible.
-IMPLAUSIBLE = 6.0
-#: At most so many models have a say.
-MOST_MODELS = 4
 #: What is worth a word in the status, and the standard error below which log Z is known well enough.
 HIDDEN_WORTH_A_WORD = 0.1
 WRONG_WORTH_A_WORD = 3.0
@@ -169,7 +165,7 @@ def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
     spread = hyperparameter_spread(model, region, base)
     rougher = smoothness_doubt(model, known.heights(), region)
     inflation = max(wrong, 1.0) ** 2 * spread.doubt * rougher
-    opinions = [belief(other, region, base, inflation) for other in _plausible(last.models)]
+    opinions = [belief(other, region, base, inflation) for other in plausible(last.models)]
     scores = np.array([model.score for model in last.models[: len(opinions)]])
     weights = np.exp(scores - np.max(scores))
     weights /= np.sum(weights)
@@ -218,11 +214,6 @@ def _description(model: Model) -> dict[str, float | str]:
         "warp": spec.warp,
         "jitter": model.process.jitter,
     }
-
-
-def _plausible(models: tuple[Model, ...]) -> list[Model]:
-    """Return the models, best first, that have a say."""
-    return [model for model in models if model.score >= models[0].score - IMPLAUSIBLE][:MOST_MODELS]
 
 
 def _noise_notes(task: Task, known: Knowledge, model: Model) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from zhat.core.arrays import FloatArray, Surface, blocks
-from zhat.core.belief import plausible_variants, smoothness_doubt
+from zhat.core.belief import plausible, plausible_variants, smoothness_doubt
 from zhat.core.coordinates import Coordinates
 from zhat.core.gp import GaussianProcess
 from zhat.core.logspace import effective_sample_size
@@ -54,8 +54,6 @@ GROUP_SIZE = 12
 NEIGHBOURS = 6
 #: The power of the integrand by which values count that tell how wrong a process is where it knows least.
 HIGHER_GROUND = 0.3
-#: Models whose evidence is this much worse than the best's, as a logarithm, have no say.
-IMPLAUSIBLE = 6.0
 #: Generators' purposes, beyond those of the rounds and of the estimate.
 _VARIANTS, _PATHS, _SMOOTHNESS = 1_000_039, 1_000_081, 1_000_117
 
@@ -187,7 +185,7 @@ def landscape_of_rounds(task: Task, known: Knowledge, last: Round, inflation: fl
     """Return the surface from the last round's models and those at smaller λ; ``inflation`` is of the former's sds."""
     value = task.inverse_temperature
     data = known.heights()
-    walls, models = last.surrogate.walls, _plausible(last.models)
+    walls, models = last.surrogate.walls, plausible(last.models)
     anchors = [Anchor(value, models, inflation * _smoothness_inflation(task, models[0], data, walls), 1.0 / value)]
     volumes = nearest_volumes(data.x, periodic=data.periodic)
     highest, of_power = float(np.max(data.height)), last.surrogate.model.spec.warp < 0.0
@@ -196,7 +194,7 @@ def landscape_of_rounds(task: Task, known: Knowledge, last: Round, inflation: fl
         value, highest, of_power = value / LADDER_STEP, highest / LADDER_STEP, False
         ratio = value / task.inverse_temperature
         lower = replace(data, height=ratio * data.height, noise=ratio**2 * data.noise)
-        models = _plausible(height_models(lower, last.rotation, spec))
+        models = plausible(height_models(lower, last.rotation, spec))
         spec = models[0].spec
         # Nobody looked where these models are asked: there, the rougher of the two is believed altogether.
         wrong = left_out_inflation(models[0], lower, volumes)
@@ -262,10 +260,6 @@ def local_inflation(process: GaussianProcess, x: FloatArray) -> FloatArray:
         found = (claimed + near @ residuals**2) / (claimed + near @ variances)
         result[rows] = np.sqrt(np.clip(found, 1.0, LARGEST_SCORE))
     return result
-
-
-def _plausible(models: Sequence[Model]) -> tuple[Model, ...]:
-    return tuple(model for model in models if model.score >= models[0].score - IMPLAUSIBLE)
 
 
 def _fade(value: FloatArray, start: float, end: float) -> FloatArray:
