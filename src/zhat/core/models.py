@@ -24,6 +24,8 @@ from zhat.core.walls import Walls
 #: Heights above this hardly matter: a number, and one more for each axis.
 RELEVANT_HEIGHT = 10.0
 RELEVANT_HEIGHT_PER_AXIS = 1.5
+#: Fewer below it than this, times the dimension, and the integrand is yet to be found.
+FEW_LOW_PER_AXIS = 2
 #: Above that, a height is only believed to within this share of what it is above it.
 FAR_NOISE = 0.3
 #: Hyperparameters are fitted to at most so many heights: what a thousand more would tell is not worth the time.
@@ -124,6 +126,16 @@ class Heights:
     def relevant_height(self) -> float:
         """The height above which the integrand hardly matters."""
         return RELEVANT_HEIGHT + RELEVANT_HEIGHT_PER_AXIS * float(self.x.shape[1])
+
+    @property
+    def n_low(self) -> int:
+        """How many are low enough to matter."""
+        return int(np.sum(self.height < self.relevant_height))
+
+    @property
+    def few_are_low(self) -> bool:
+        """Whether so few are low that the integrand is yet to be found."""
+        return self.n_low < FEW_LOW_PER_AXIS * self.x.shape[1]
 
     def thinned(self, n: int) -> Heights:
         """Return at most ``n``: the lowest half of them, and every so many of the others."""

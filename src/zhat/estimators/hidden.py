@@ -46,7 +46,7 @@ def hidden_mass(
     expected = np.minimum(below + above, 1.0)
     if walls is not None:
         expected *= np.exp(-walls.height(points))
-    hidden = np.where(far, np.maximum(expected - np.exp(-height), 0.0), 0.0)
+    hidden = np.where(far, np.maximum(expected - np.exp(-np.maximum(height, HIDDEN_HEIGHT)), 0.0), 0.0)
     # About as many places are independent of each other as there are data. A mode that hides in one of them is taken
     # to be no larger than those that were found, and too rare a chance to be no matter for an interval.
     chance = min(1.0, likely * len(known.y) / CHANCE_THAT_MATTERS)

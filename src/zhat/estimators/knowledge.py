@@ -106,8 +106,7 @@ class Knowledge:
 
     def n_low(self) -> int:
         """Return how many are low enough to matter."""
-        heights = self.heights()
-        return int(np.sum(heights.height < heights.relevant_height))
+        return self.heights().n_low
 
     def heights(self) -> Heights:
         """Return the finite ones, from the lowest up."""

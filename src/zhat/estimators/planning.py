@@ -68,8 +68,7 @@ def next_points(
     if n == 0:
         return np.empty((0, draws.shape[1]))
     pending = np.empty((0, draws.shape[1])) if pending is None else pending
-    few = known.n_low() < 2 * draws.shape[1]
-    searching = few or float(np.median(surrogate.height(draws))) < EXPECTED_DROP
+    searching = known.heights().few_are_low or float(np.median(surrogate.height(draws))) < EXPECTED_DROP
     candidates = nodes
     if candidates is None:
         candidates = cloud(known, generator) if searching else spread_candidates(known, draws, generator)

@@ -66,7 +66,7 @@ MUCH_BETTER = 0.5
 WIDE = 0.1
 #: Sums of curves to try wherever heights are none: rough ones and smooth ones.
 CURVE_SMOOTHNESSES = (1.5, math.inf)
-#: Heights are tried as sums only where the highest is below so many times the height that matters.
+#: Heights are tried as sums only where the highest is below so many times the height that matters, or low ones are few.
 HIGHEST_SUM = 100.0
 #: Warps to try, a step at a time.
 WARPS = (0.0, 0.06, 0.1, 0.15, 0.2, 0.3, 0.5)
@@ -304,8 +304,10 @@ def _neighbours(spec: ModelSpec, data: Heights, can_rotate: bool) -> list[ModelS
     warps = [warp for warp in WARPS if warp <= min(_largest_warp(data), LARGEST_EXPONENT / high)]
     # What the noise allowed before it may allow no longer, if it is learned.
     spec = replace(spec, warp=min(spec.warp, warps[-1]))
-    # Heights that are far above anything that matters would decide whether all are a sum.
-    can_be_sum = dim > 1 and float(np.max(data.height)) <= HIGHEST_SUM * data.relevant_height
+    # Heights that are far above anything that matters would decide whether all are a sum; that points the way to low
+    # ground, but is no model of it.
+    is_steep = float(np.max(data.height)) > HIGHEST_SUM * data.relevant_height
+    can_be_sum = dim > 1 and not (is_steep and not data.few_are_low)
     if spec.structure == "additive" and not can_be_sum:
         spec = replace(spec, structure="isotropic")
     found = [replace(spec, nu=nu) for nu in SMOOTHNESSES]
