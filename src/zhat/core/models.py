@@ -135,7 +135,7 @@ class Heights:
     @property
     def few_are_low(self) -> bool:
         """Whether so few are low that the integrand is yet to be found."""
-        return self.n_low < FEW_LOW_PER_AXIS * self.x.shape[1]
+        return self.n_low < FEW_LOW_PER_AXIS * int(self.x.shape[1])
 
     def thinned(self, n: int) -> Heights:
         """Return at most ``n``: the lowest half of them, and every so many of the others."""
