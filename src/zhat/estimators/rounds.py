@@ -168,12 +168,14 @@ def _make_round(task: Task, seen: Seen, before: Round | None, is_last: bool) -> 
     if not np.any(np.isfinite(seen.y)):
         return None
     n = len(seen)
-    noise, rotation = _learned_noise(task, seen, before), before.rotation if before else None
+    compare_at = before.compare_at if before else 0.0
+    is_comparison = is_last or n >= compare_at
+    noise = before.noise if before and not is_comparison else _learned_noise(task, seen, before)
+    rotation = before.rotation if before else None
     known = knowledge(task, seen, noise)
     data = known.heights()
-    compare_at = before.compare_at if before else 0.0
     kernels = dict(before.kernels) if before else {}
-    if before is None or is_last or n >= compare_at:
+    if before is None or is_comparison:
         fewer = data.thinned(MOST_COMPARED_LAST if is_last else MOST_COMPARED)
         of_heights = _compare(fewer, rotation, before.height_spec if before else ModelSpec(), kernels)
         of_powers = _compare_powers(fewer, before.power_specs if before else (), kernels)
@@ -202,8 +204,6 @@ def _learned_noise(task: Task, seen: Seen, before: Round | None) -> float:
     """Return the noise variance of λ times an energy as the data tell it; 0 where it is known."""
     if noise_variances(task, seen.noise_std) is not None:
         return 0.0
-    if before is not None and len(seen) < before.compare_at:
-        return before.noise
     data = knowledge(task, seen, 0.0).heights()
     # Those that matter; by what the surrogate made of them, as the lowest values seen owe it to their noise.
     height = data.height if before is None else before.surrogate.model.height(data.x)
