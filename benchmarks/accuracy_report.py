@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from scipy.special import betainc
 
 from study_grid import FAILED, SMALLEST_ERROR, TWO_SIDED_95, Cell, Outcome, write_table
 from zhat.core.quadrature import LogIntegral
@@ -135,7 +136,32 @@ def summary(grid: Sequence[Comparison], candidate: str) -> list[str]:
         if ratios:
             gain = math.exp(-float(np.mean(np.log(ratios))))
             lines.append(f"Without noise the best other's error is {gain:.3g} times its own (geometric mean, {where}).")
-    return lines + _coverage_lines(grid, candidate) + _median_lines(grid)
+    return lines + _chance_lines(grid, candidate) + _coverage_lines(grid, candidate) + _median_lines(grid)
+
+
+def _chance_lines(grid: Sequence[Comparison], candidate: str) -> list[str]:
+    """Return how an estimator would fare that knows the energy but for a constant, and so errs by the noise alone."""
+    noisy = [one for one in grid if one.verdict(candidate) and one.cell.noise_std > 0]
+    noisy = [one for one in noisy if one.cell.budget == JUDGED_BUDGET]
+    if not noisy:
+        return []
+    won = sum(_chance_to_win(one, candidate, 1.0) for one in noisy)
+    close = sum(_chance_to_win(one, candidate, 2.0) for one in noisy)
+    return [
+        f"Of the {len(noisy)} cells with noise at T = {JUDGED_BUDGET}, an estimator that knew the energy but for a "
+        f"constant, whose error is then normal with sd λσ/√T, would be expected to win {won:.0f}, and to have more "
+        f"than twice the error of the best other, who is chosen with hindsight, in {len(noisy) - close:.0f}."
+    ]
+
+
+def _chance_to_win(one: Comparison, candidate: str, factor: float) -> float:
+    """Return the chance that the median of as many normal errors of sd λσ/√T is below the best other's, times this."""
+    noise = one.cell.inverse_temperature * one.cell.noise_std / math.sqrt(one.cell.budget)
+    below = math.erf(factor * one.errors[one.best_other(candidate)] / noise / math.sqrt(2.0))
+    n = len(one.outcomes[candidate])
+    half = (n + 1) // 2
+    # More than half of them are below: a binomial tail.
+    return float(betainc(half, n - half + 1, below))
 
 
 def _coverage_lines(grid: Sequence[Comparison], candidate: str) -> list[str]:

@@ -173,6 +173,17 @@ def test_a_lost_cell_is_put_beside_the_noise(error, verdict):
     assert verdict in line
 
 
+def test_what_is_left_to_chance_is_what_simulation_finds():
+    noisy = cell(inverse_temperature=2.0, noise_std=0.4, budget=256)
+    others = [grid.Outcome(0.02 * sign, math.nan, 0.1, "done") for sign in (1, -1, 3, -3, 1)]
+    one = accuracy_report.Comparison(noisy, LogIntegral(0.0, 0.0, 1, "exact"), {"auto": others, "pc": others})
+    draws = 0.05 * np.random.default_rng(0).standard_normal((100_000, 5))
+    medians = np.median(np.abs(draws), axis=1)
+    for factor in (1.0, 2.0):
+        simulated = np.mean(medians < factor * one.errors["pc"])
+        assert accuracy_report._chance_to_win(one, "auto", factor) == pytest.approx(simulated, abs=0.01)
+
+
 def kept(folder):
     with sqlite3.connect(folder / "runs.sqlite") as database:
         rows = database.execute("SELECT method, noise_std, seed, rowid, seconds, log_z FROM runs").fetchall()
