@@ -97,15 +97,17 @@ def test_harmonic_oscillator():
     assert curve.heat_capacity[wide] == pytest.approx(0.5, abs=1e-4)
 
 
-def test_double_well():
+@pytest.mark.parametrize(("half_width", "own"), [(2.5, 5.0), (3.0, [0.1, 1.0, 5.0])])
+def test_double_well(half_width, own):
     def well(x):
         return (x[..., 0] ** 2 - 1) ** 2
 
-    found = zhat.estimate(well, [(-2.5, 2.5)], inverse_temperature=5.0, budget=128, seed=0, vectorized=True)
-    values = np.geomspace(0.2, 7.5, 12)
+    box = [(-half_width, half_width)]
+    found = zhat.estimate(well, box, inverse_temperature=own, budget=128, seed=0, vectorized=True)
+    values = np.geomspace(0.1, 7.5, 12)
     curve = found.curve(values)
     nodes, weights = np.polynomial.legendre.leggauss(400)
-    truth = thermodynamics(well(2.5 * nodes[:, None])[None, :], np.log(2.5 * weights), values)
+    truth = thermodynamics(well(half_width * nodes[:, None])[None, :], np.log(half_width * weights), values)
     assert curve.log_z == pytest.approx(truth.log_z[0], abs=1e-4)
     assert curve.mean_energy == pytest.approx(truth.mean[0], abs=1e-4)
     assert curve.heat_capacity == pytest.approx(values**2 * truth.variance[0], abs=1e-4)
