@@ -6,11 +6,12 @@ from zhat import errors, estimators, problems, theory
 from zhat.certificate import Certificate
 from zhat.core.kernels import Kernel
 from zhat.curve import Curve
-from zhat.errors import EnergyError, FileError, InvalidArgument, ZhatError
+from zhat.errors import EnergyError, FileError, InvalidArgument, SettingsDiffer, StorageError, ZhatError
 from zhat.estimate import Estimate, load
 from zhat.estimators.base import NoiseKind
 from zhat.evaluations import Evaluations
-from zhat.run import estimate
+from zhat.run import Point, estimate
+from zhat.study.study import Study
 
 __all__ = [
     "Certificate",
@@ -22,6 +23,10 @@ __all__ = [
     "InvalidArgument",
     "Kernel",
     "NoiseKind",
+    "Point",
+    "SettingsDiffer",
+    "StorageError",
+    "Study",
     "ZhatError",
     "errors",
     "estimate",

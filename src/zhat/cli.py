@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 import zhat
+from zhat import cli_study
 from zhat.estimators import METHODS, Adaptive, TwoBatch
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ app = typer.Typer(
     add_completion=False,
     help="Normalizing constants of expensive, noisy, query-only energies, from a few hundred evaluations.",
 )
+
+
+cli_study.register(app)
 
 
 def main() -> None:

@@ -25,6 +25,14 @@ class FileError(ZhatError, ValueError):
     """A file that is not what it should be: broken, of another kind, or of a newer version."""
 
 
+class StorageError(ZhatError, OSError):
+    """A study that cannot be written or reached: a full disk, a read-only folder, a lock that nobody gives up."""
+
+
+class SettingsDiffer(ZhatError, ValueError):
+    """A study that was made with other settings than those it is opened with: which, and how."""
+
+
 def _shown(given: object) -> str:
     text = repr(given)
     return text if len(text) <= 80 else text[:77] + "..."

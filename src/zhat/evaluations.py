@@ -93,6 +93,19 @@ class Evaluations:
             noise_std=np.concatenate([self.noise_std, [outcome.noise_std for outcome in outcomes]]),
         )
 
+    def followed_by(self, other: Evaluations) -> Evaluations:
+        """Return the table with another one below."""
+        if len(self) == 0 or len(other) == 0:
+            return self if len(other) == 0 else other
+        return Evaluations(
+            x=np.vstack([self.x, other.x]),
+            unit=np.vstack([self.unit, other.unit]),
+            y=np.concatenate([self.y, other.y]),
+            failure=self.failure + other.failure,
+            seconds=np.concatenate([self.seconds, other.seconds]),
+            noise_std=np.concatenate([self.noise_std, other.noise_std]),
+        )
+
     def with_all_stds(self) -> Evaluations:
         """Return the table in which finite values without a standard deviation have failed, if others have one."""
         told = ~np.isnan(self.noise_std)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,18 +11,20 @@ from zhat.core.arrays import FloatArray
 from zhat.domain import Box
 from zhat.errors import InvalidArgument
 from zhat.evaluations import Evaluations, Outcome
-from zhat.problem import Problem
+
+#: Adds the noise of each outcome, at the rows of an array, where a function knows it.
+WithNoise = Callable[[list[Outcome], FloatArray], list[Outcome]]
 
 
-def given_evaluations(problem: Problem, x0: Any, y0: Any) -> Evaluations:
+def given_evaluations(domain: Box, x0: Any, y0: Any, with_noise: WithNoise = lambda outcomes, x: outcomes) -> Evaluations:
     """Return what was given as the first rows of the table of facts, or say what is wrong with it."""
-    facts = Evaluations.empty(problem.domain.dim)
+    facts = Evaluations.empty(domain.dim)
     if x0 is None and y0 is None:
         return facts
     if x0 is None or y0 is None:
         missing = "x0" if x0 is None else "y0"
         raise InvalidArgument(missing, None, "x0 and y0 together: where, and what the energy was there")
-    x = _points(problem.domain, x0)
+    x = _points(domain, x0)
     values, stds = y0 if isinstance(y0, tuple) and len(y0) == 2 and np.ndim(y0[0]) == 1 else (y0, None)
     y = _column("y0", values, len(x))
     if np.any(np.isnan(y) | (y == -np.inf)):
@@ -30,11 +33,11 @@ def given_evaluations(problem: Problem, x0: Any, y0: Any) -> Evaluations:
     if np.any((noise_std < 0.0) | np.isinf(noise_std)):
         raise InvalidArgument("y0", y0, "standard deviations that are finite and at least 0")
     outcomes = [Outcome(float(value), "", 0.0, float(std)) for value, std in zip(y, noise_std, strict=True)]
-    outcomes = problem.with_noise(outcomes, x)
+    outcomes = with_noise(outcomes, x)
     wrong = next((outcome.failure for outcome in outcomes if outcome.failure), "")
     if wrong:
         raise InvalidArgument("x0", x0, f"points at which noise_std can be told: {wrong}")
-    return facts.extended(x, problem.domain.to_unit(x), outcomes)
+    return facts.extended(x, domain.to_unit(x), outcomes)
 
 
 def _points(domain: Box, x0: Any) -> FloatArray:

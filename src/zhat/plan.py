@@ -24,6 +24,8 @@ MEASURED_RANGE = (0.5, 6.0)
 #: The theory's exponent may be off by this factor either way; a measured one that differs by more than the second
 #: tells more of the luck that one run had.
 DOUBTFUL = 1.6
+#: And the noise's part by this.
+DOUBTFUL_NOISE = 1.2
 MOST_DOUBTFUL = 2.5
 #: More than this is not worth a number.
 MOST = 10**9
@@ -81,10 +83,11 @@ def plan(estimate: Estimate, relative_error: float) -> Plan:
     if estimate.std_error <= relative_error:
         counts = [0]
     else:
-        exponents = [exponent, exponent / DOUBTFUL, exponent * DOUBTFUL]
+        cases = [(exponent, noise), (exponent / DOUBTFUL, noise), (exponent * DOUBTFUL, noise)]
+        cases += [(exponent, noise / DOUBTFUL_NOISE), (exponent, _at_most(noise * DOUBTFUL_NOISE, estimate))]
         if math.isfinite(measured):
-            exponents.append(min(max(measured, exponent / MOST_DOUBTFUL), exponent * MOST_DOUBTFUL))
-        counts = [_n_more(estimate.std_error, noise, spent, relative_error, value) for value in exponents]
+            cases.append((min(max(measured, exponent / MOST_DOUBTFUL), exponent * MOST_DOUBTFUL), noise))
+        counts = [_n_more(estimate.std_error, part, spent, relative_error, power) for power, part in cases]
     return Plan(
         relative_error=float(relative_error), n_more=counts[0], low=min(counts), high=max(counts),
         n_evaluations=estimate.n_evaluations, std_error=estimate.std_error,
@@ -96,8 +99,12 @@ def _noise_part(estimate: Estimate) -> float:
     """Return what of the error is the noise's, times the root of the number of evaluations."""
     noise_std = estimate.diagnostics.get("noise_std", estimate.noise_std or 0.0)
     part = NOISE_FACTOR * estimate.inverse_temperature * float(noise_std)
-    # No more than there is.
-    return min(part, 0.99 * estimate.std_error * math.sqrt(len(estimate.evaluations)))
+    return _at_most(part, estimate)
+
+
+def _at_most(noise: float, estimate: Estimate) -> float:
+    """Return the noise's part, which is no more than there is."""
+    return min(noise, 0.99 * estimate.std_error * math.sqrt(len(estimate.evaluations)))
 
 
 def _exponent(estimate: Estimate) -> float:

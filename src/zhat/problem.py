@@ -93,7 +93,7 @@ class Problem:
         seconds = (time.perf_counter() - start) / len(x)
         if not failure:
             pairs = values if stds is None else zip(values, stds, strict=True)
-            return self.with_noise([_interpret(value, seconds) for value in pairs], x)
+            return self.with_noise([interpret(value, seconds) for value in pairs], x)
         if len(x) == 1:
             return [Outcome(math.nan, failure, seconds)]
         return [self.evaluate_many(row[None, :])[0] for row in x]
@@ -137,10 +137,10 @@ def _timed(energy: Energy, x: FloatArray) -> Outcome:
         value = energy(x.copy())
     except Exception as error:
         return Outcome(math.nan, f"energy raised {type(error).__name__}: {error}", time.perf_counter() - start)
-    return _interpret(value, time.perf_counter() - start)
+    return interpret(value, time.perf_counter() - start)
 
 
-def _interpret(value: Any, seconds: float) -> Outcome:
+def interpret(value: Any, seconds: float) -> Outcome:
     """Return the outcome that a returned value is: a number, perhaps with its noise, or a failure that says why not."""
     std: Any = math.nan
     if isinstance(value, tuple) and len(value) == 2:

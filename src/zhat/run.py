@@ -1,39 +1,35 @@
-"""The one loop: ask the estimator, evaluate the energy, tell the facts; and `estimate`, which runs it."""
+"""The one loop: ask for points, evaluate the energy, tell the facts; and `estimate`, which runs it."""
 
 from __future__ import annotations
 
 import contextlib
-import numbers
-import secrets
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import replace
-from typing import Any, get_args
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from zhat.certificate import check_norm, kernel_of
 from zhat.core.arrays import FloatArray
 from zhat.core.kernels import Kernel
-from zhat.domain import Bounds, Box, PeriodicAxes
-from zhat.errors import EnergyError, InvalidArgument
+from zhat.domain import Bounds, PeriodicAxes
+from zhat.errors import EnergyError
 from zhat.estimate import Estimate
-from zhat.estimators import Estimator, Finding, Task, named
+from zhat.estimators import Estimator
 from zhat.estimators.base import NoiseKind
 from zhat.evaluations import Evaluations, Outcome
 from zhat.given import given_evaluations
-from zhat.problem import Energy, NoiseStd, Problem, check_number
+from zhat.problem import Energy, NoiseStd, Problem
+from zhat.settings import Settings, whole
+from zhat.study.pools import Pool, make_pool
 from zhat.threads import one_blas_thread
 
 #: Called after every evaluation with how many are done and the budget.
 ProgressCallback = Callable[[int, int], None]
 
-#: An energy that has failed so often and never succeeded is given up.
-HOPELESS = 10
-#: A run is stopped when more than this share of so many evaluations has failed.
-LARGEST_FAILED_SHARE = 0.5
-ENOUGH_TO_JUDGE = 20
+#: Where several evaluations run at once, one more than half of as many wait for their turn, so that nobody idles while
+#: the next points are chosen.
+QUEUED_SHARE = 0.5
 
 
 def estimate(
@@ -46,7 +42,7 @@ def estimate(
     seed: int | None = None,
     vectorized: bool = False,
     workers: int = 1,
-    executor: Executor | None = None,
+    executor: object | None = None,
     progress: ProgressCallback | bool | None = None,
     *,
     noise_kind: NoiseKind = "energy",
@@ -84,9 +80,11 @@ def estimate(
     vectorized
         Whether ``energy`` takes many points at once.
     workers
-        How many threads call the energy. For processes, give an executor.
+        How many processes call the energy. Functions of any kind can be sent to them. As soon as one is done, it gets
+        the next point, chosen with those in mind that are under way: with more than one, the result depends on the
+        order in which evaluations end.
     executor
-        Any ``concurrent.futures`` executor to call the energy in, instead of ``workers``.
+        Instead of ``workers``: any ``concurrent.futures`` executor, a pool with ``map``, or a Dask client.
     progress
         True for a bar on the terminal, or a function that is called with (done, budget).
     noise_kind
@@ -108,125 +106,135 @@ def estimate(
     Estimate
         With ``.log_z``, ``.std_error``, ``.interval(0.95)``, ``.status`` and ``.evaluations``.
     """
-    box = Box.from_bounds(bounds, periodic)
-    largest, *others = _largest_first(inverse_temperature)
-    problem = Problem(energy, box, largest, noise_std, vectorized)
-    estimator = named(method)
-    given = given_evaluations(problem, x0, y0)
-    check_norm(rkhs_norm, rkhs_kernel)
-    if noise_kind not in get_args(NoiseKind):
-        raise InvalidArgument("noise_kind", noise_kind, " or ".join(map(repr, get_args(NoiseKind))))
-    task = Task(
-        dim=box.dim,
-        inverse_temperature=float(largest),
-        budget=_whole("budget", budget, at_least=1) + len(given),
-        # A function tells the noise of every value.
-        noise_std=0.0 if callable(noise_std) else None if noise_std is None else float(noise_std),
-        seed=secrets.randbits(32) if seed is None else _whole("seed", seed, at_least=0),
-        noise_kind=noise_kind,
-        n_given=len(given),
-        periodic=box.periodic,
-        others=tuple(others),
-    )
-    _whole("workers", workers, at_least=1)
-    estimator.check(task)
-    with _evaluator(problem, workers, executor) as evaluate, _progress(progress) as report:
-        facts = _loop(estimator, task, box, given, evaluate, report)
-    found = conclude(estimator, task, box, facts)
-    return replace(found, rkhs_norm=rkhs_norm, rkhs_kernel=rkhs_kernel or kernel_of(estimator))
-
-
-def conclude(estimator: Estimator, task: Task, box: Box, facts: Evaluations) -> Estimate:
-    """Return the estimate that the facts give, in the user's units."""
-    with one_blas_thread():
-        finding = estimator.estimate(task, facts)
-    return Estimate(
-        log_z=finding.log_z + box.log_volume,
-        std_error=finding.std_error,
-        status=_status(finding, task, facts),
-        method=estimator.name,
-        inverse_temperature=task.inverse_temperature,
-        noise_std=task.noise_std,
-        budget=task.budget - task.n_given,
-        seed=task.seed,
-        domain=box,
-        evaluations=facts,
-        diagnostics=finding.diagnostics,
-        estimator=estimator,
-        noise_kind=task.noise_kind,
-        n_given=task.n_given,
-        other_inverse_temperatures=task.others,
-    )
-
-
-#: Evaluates points one after the other or side by side; yields what they came to, in their order.
-_Evaluate = Callable[[FloatArray], Iterator[Outcome]]
-
-
-def _loop(
-    estimator: Estimator, task: Task, box: Box, given: Evaluations, evaluate: _Evaluate, report: ProgressCallback
-) -> Evaluations:
-    facts = given
-    nothing_pending = np.empty((0, box.dim))
-    while len(facts) < task.budget and not _too_many_failures(facts, task.n_given):
-        with one_blas_thread():
-            unit = estimator.ask(task, facts, nothing_pending, task.budget - len(facts))
-        if len(unit) == 0:
-            break
-        x = box.to_user(unit)
-        told: list[Outcome] = []
-        for outcome in evaluate(x):
-            told.append(outcome)
-            report(len(facts) + len(told) - task.n_given, task.budget - task.n_given)
-            if outcome.failure and _too_many_failures(
-                facts.extended(x[: len(told)], unit[: len(told)], told), task.n_given
-            ):
-                break
-        facts = facts.extended(x[: len(told)], unit[: len(told)], told).with_all_stds()
+    settings = Settings.of(
+        bounds, inverse_temperature, budget, noise_std, method, seed,
+        noise_kind=noise_kind, periodic=periodic, rkhs_norm=rkhs_norm, rkhs_kernel=rkhs_kernel,
+    )  # fmt: skip
+    problem = Problem(energy, settings.domain, settings.inverse_temperature, noise_std, vectorized)
+    given = given_evaluations(settings.domain, x0, y0, problem.with_noise)
+    whole("workers", workers, at_least=1)
+    settings.estimator.check(settings.task(len(given)))
+    ledger = MemoryLedger(settings, given)
+    with make_pool(problem, workers, executor) as pool, _progress(progress) as report:
+        loop(ledger, pool, lambda: report(ledger.n_spent, settings.budget))
+    facts = ledger.facts()
     if not np.any(facts.ok):
         (reason, count), *_ = facts.failures_by_reason()
         raise EnergyError(f"none of {len(facts)} evaluations of the energy succeeded; {count} x {reason}")
-    return facts
+    return settings.conclude(facts, len(given))
 
 
-def _too_many_failures(facts: Evaluations, n_given: int) -> bool:
-    n, failed = len(facts) - n_given, facts.n_failed
-    hopeless = failed == n >= HOPELESS
-    return hopeless or (n >= ENOUGH_TO_JUDGE and failed > LARGEST_FAILED_SHARE * n)
+@dataclass(frozen=True)
+class Point:
+    """A point to evaluate: its number, and where, in the user's units."""
+
+    id: int
+    x: FloatArray
 
 
-def _status(finding: Finding, task: Task, facts: Evaluations) -> str:
-    parts = list(finding.notes)
-    failed = facts.n_failed
-    if _too_many_failures(facts, task.n_given):
-        parts.insert(0, f"stopped: {failed} of {len(facts)} evaluations failed")
-    elif failed:
-        parts.append(f"{failed} of {len(facts)} evaluations failed")
-    return "; ".join(parts) or "budget spent"
+class Ledger(Protocol):
+    """What the loop asks for points and tells outcomes: the facts in memory, or a study on disk."""
+
+    def ask(self, n: int = 1) -> list[Point]:
+        """Return up to ``n`` points to evaluate; none if there is nothing to do, or nothing before others are told."""
+
+    def record(self, point: int, outcome: Outcome) -> object:
+        """Take down what a point came to."""
 
 
-@contextlib.contextmanager
-def _evaluator(problem: Problem, workers: int, executor: Executor | None) -> Iterator[_Evaluate]:
-    """Provide the function that evaluates points, and end the threads it was given."""
-    if problem.vectorized:
-        yield lambda x: iter(problem.evaluate_many(x))
-    elif executor is not None:
-        yield lambda x: _in_order(executor, problem, x)
-    elif workers > 1:
-        with ThreadPoolExecutor(workers) as threads:
-            yield lambda x: _in_order(threads, problem, x)
-    else:
-        yield lambda x: (problem.evaluate(row) for row in x)
+def loop(
+    ledger: Ledger,
+    pool: Pool,
+    report: Callable[[], None],
+    go_on: Callable[[], bool] = lambda: True,
+    look_every: float | None = None,
+) -> None:
+    """Evaluate points until the ledger has no more of them, or until ``go_on`` says no and what runs has ended.
+
+    ``report`` is called whenever something has ended, and with ``look_every`` at least so often, in seconds.
+    """
+    running: set[int] = set()
+    may_ask = True
+    while True:
+        wanted = _wanted(pool.capacity) - len(running)
+        if may_ask and wanted > 0 and go_on():
+            points = ledger.ask(wanted)
+            # What cannot be had now can be had when something was told.
+            may_ask = len(points) == wanted
+            for point in points:
+                running.add(point.id)
+                pool.submit(point.id, point.x)
+        if not running:
+            return
+        for number, outcome in pool.wait(look_every):
+            ledger.record(number, outcome)
+            running.discard(number)
+            may_ask = True
+        report()
 
 
-def _in_order(executor: Executor, problem: Problem, x: FloatArray) -> Iterator[Outcome]:
-    futures = [executor.submit(problem.evaluate, row) for row in x]
-    try:
-        for future in futures:
-            yield future.result()
-    finally:
-        for future in futures:
-            future.cancel()
+def _wanted(capacity: int) -> int:
+    """Return how many points should be under way where so many can be evaluated at once."""
+    return capacity if capacity == 1 else capacity + 1 + int(QUEUED_SHARE * capacity)
+
+
+class MemoryLedger:
+    """The facts of a run that nobody wants to keep but its estimate."""
+
+    def __init__(self, settings: Settings, given: Evaluations) -> None:
+        self._settings = settings
+        self._given = given
+        self._task = settings.task(len(given))
+        #: Points that were chosen, by number; those that were handed out and not told; and outcomes, as they came.
+        self._chosen: list[FloatArray] = []
+        self._n_asked = 0
+        self._open: dict[int, None] = {}
+        self._told: list[tuple[int, Outcome]] = []
+        self._n_failed = 0
+
+    @property
+    def n_spent(self) -> int:
+        """How many evaluations were told."""
+        return len(self._told)
+
+    def facts(self) -> Evaluations:
+        """Return all facts, in the order in which they were told."""
+        if not self._told:
+            return self._given
+        unit = np.array([self._chosen[number] for number, _ in self._told])
+        outcomes = [outcome for _, outcome in self._told]
+        return self._given.extended(self._settings.domain.to_user(unit), unit, outcomes).with_all_stds()
+
+    def ask(self, n: int = 1) -> list[Point]:
+        """Return the next points."""
+        if self._settings.too_many_failed(self._n_failed, self.n_spent):
+            return []
+        if self._n_asked == len(self._chosen):
+            self._choose(n)
+        numbers = range(self._n_asked, min(self._n_asked + n, len(self._chosen)))
+        self._n_asked = numbers.stop
+        self._open.update(dict.fromkeys(numbers))
+        if not numbers:
+            return []
+        x = self._settings.domain.to_user(np.array([self._chosen[number] for number in numbers]))
+        return [Point(number, row) for number, row in zip(numbers, x, strict=True)]
+
+    def record(self, point: int, outcome: Outcome) -> None:
+        """Take down what a point came to."""
+        del self._open[point]
+        self._told.append((point, outcome))
+        self._n_failed += bool(outcome.failure)
+
+    def _choose(self, n: int) -> None:
+        facts = self.facts()
+        # A value without its noise, where others have theirs, has failed too, which shows in the table alone.
+        if self._settings.too_many_failed(facts.n_failed, self.n_spent):
+            return
+        pending = np.array([self._chosen[number] for number in self._open]).reshape(-1, self._task.dim)
+        # With nothing under way there is no harm in all that the method can say by now.
+        wanted = self._task.budget - len(facts) - len(pending) if len(pending) == 0 else n
+        with one_blas_thread():
+            self._chosen.extend(self._settings.estimator.ask(self._task, facts, pending, wanted))
 
 
 @contextlib.contextmanager
@@ -241,22 +249,3 @@ def _progress(progress: ProgressCallback | bool | None) -> Iterator[ProgressCall
             yield report
     else:
         yield lambda done, budget: None
-
-
-def _largest_first(given: float | Sequence[float] | FloatArray) -> list[float]:
-    """Return one λ or several as a list without repeats."""
-    values: list[Any] = [given]
-    if isinstance(given, list | tuple) or (isinstance(given, np.ndarray) and given.ndim > 0):
-        values = list(given)
-    wanted = "a finite number above 0, or several of them"
-    if not values:
-        raise InvalidArgument("inverse_temperature", given, wanted)
-    for value in values:
-        check_number("inverse_temperature", value, wanted, above=0.0)
-    return sorted({float(value) for value in values}, reverse=True)
-
-
-def _whole(argument: str, value: object, at_least: int) -> int:
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or int(value) < at_least:
-        raise InvalidArgument(argument, value, f"a whole number of at least {at_least}")
-    return int(value)

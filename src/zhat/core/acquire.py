@@ -148,8 +148,9 @@ class _State:
         self._process = _Conditioned(model, points, region, noise / slope**2)
         self._walls_height = np.zeros(len(points)) if self._walls is None else self._walls.height(points)
         self._doubt = None if self._walls is None else self._walls.doubt(points)
-        self.available = np.ones(len(points), dtype=bool)
         self._distance = distances_to_nearest(self._z, model.process.x)
+        # What was observed without noise has nothing more to tell, however roughly it is believed.
+        self.available = (self._distance > 0.0) | (noise > 0.0)
         # A power of the integrand is between 0 and about 1: first order is never far off.
         self._is_first_order = self._is_power or self._process.typical_sd < LARGEST_FIRST_ORDER_SD
 

@@ -74,9 +74,10 @@ class Adaptive:
         if current is None:
             # Nothing finite yet: look on all over the cube.
             return sobol(task.budget, task.dim, task.generator(0))[start:stop]
-        asked = np.vstack([facts.unit[current.n :], pending])
-        if len(asked) < len(current.plan) and np.array_equal(asked, current.plan[: len(asked)]):
-            return current.plan[len(asked) :][: stop - start]
+        asked = {row.tobytes() for row in np.vstack([facts.unit[current.n :], pending])}
+        left = [place for place, row in enumerate(current.plan) if row.tobytes() not in asked]
+        if left:
+            return current.plan[left[: stop - start]]
         return _fresh_plan(task, facts, pending, current, stop - start)
 
     def estimate(self, task: Task, facts: Evaluations) -> Finding:

@@ -1,0 +1,188 @@
+"""Everything that an estimate takes but the energy: checked once, kept with a study, and handed to the estimator."""
+
+from __future__ import annotations
+
+import numbers
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+
+from zhat.certificate import DEFAULT_KERNEL, check_norm, kernel_of
+from zhat.core.arrays import FloatArray
+from zhat.core.kernels import Kernel
+from zhat.domain import Bounds, Box, PeriodicAxes
+from zhat.errors import InvalidArgument
+from zhat.estimate import Estimate
+from zhat.estimators import Estimator, Finding, Task, named
+from zhat.estimators.base import NoiseKind
+from zhat.evaluations import Evaluations
+from zhat.problem import NoiseStd, check_number
+from zhat.threads import one_blas_thread
+
+#: An energy that has failed so often and never succeeded is given up.
+HOPELESS = 10
+#: A run is stopped when more than this share of so many evaluations has failed.
+LARGEST_FAILED_SHARE = 0.5
+ENOUGH_TO_JUDGE = 20
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is to be estimated, and how, without the energy.
+
+    Attributes
+    ----------
+    domain
+        Where.
+    inverse_temperature, others
+        λ, and smaller ones that evaluations are to be chosen for as well.
+    budget
+        How many evaluations may be spent, beside those that were given.
+    noise_std
+        Standard deviation of the noise where an evaluation has none of its own; None if it is to be learned.
+    noise_kind
+        What the noise leaves right in the mean.
+    estimator
+        The method.
+    seed
+        All randomness comes from it.
+    rkhs_norm, rkhs_kernel
+        A bound of the energy's norm, if one is known, and the kernel whose norm it is.
+    largest_failed_share
+        A run stops when more of its evaluations have failed.
+    """
+
+    domain: Box
+    inverse_temperature: float
+    others: tuple[float, ...]
+    budget: int
+    noise_std: float | None
+    noise_kind: NoiseKind
+    estimator: Estimator
+    seed: int
+    rkhs_norm: float | None = None
+    rkhs_kernel: Kernel = DEFAULT_KERNEL
+    largest_failed_share: float = LARGEST_FAILED_SHARE
+
+    @classmethod
+    def of(
+        cls,
+        bounds: Bounds,
+        inverse_temperature: float | Sequence[float] | FloatArray = 1.0,
+        budget: int = 256,
+        noise_std: NoiseStd = 0.0,
+        method: str | Estimator = "auto",
+        seed: int | None = None,
+        *,
+        noise_kind: NoiseKind = "energy",
+        periodic: PeriodicAxes = (),
+        rkhs_norm: float | None = None,
+        rkhs_kernel: Kernel | None = None,
+        largest_failed_share: float = LARGEST_FAILED_SHARE,
+    ) -> Settings:
+        """Return the settings that a user gave, or say what is wrong with them. Without a seed, one is drawn."""
+        estimator = named(method)
+        largest, *others = _largest_first(inverse_temperature)
+        check_norm(rkhs_norm, rkhs_kernel)
+        if noise_kind not in get_args(NoiseKind):
+            raise InvalidArgument("noise_kind", noise_kind, " or ".join(map(repr, get_args(NoiseKind))))
+        if not (callable(noise_std) or noise_std is None):
+            wanted = "a finite number of at least 0, a function of the point, or None to learn it"
+            check_number("noise_std", noise_std, wanted, at_least=0.0)
+        check_number("largest_failed_share", largest_failed_share, "a number from 0 to 1", at_least=0.0)
+        if largest_failed_share > 1.0:
+            raise InvalidArgument("largest_failed_share", largest_failed_share, "a number from 0 to 1")
+        return cls(
+            domain=Box.from_bounds(bounds, periodic),
+            inverse_temperature=largest,
+            others=tuple(others),
+            budget=whole("budget", budget, at_least=1),
+            # A function tells the noise of every value.
+            noise_std=0.0 if callable(noise_std) else None if noise_std is None else float(noise_std),
+            noise_kind=noise_kind,
+            estimator=estimator,
+            seed=secrets.randbits(32) if seed is None else whole("seed", seed, at_least=0),
+            rkhs_norm=None if rkhs_norm is None else float(rkhs_norm),
+            rkhs_kernel=rkhs_kernel or kernel_of(estimator),
+            largest_failed_share=float(largest_failed_share),
+        )
+
+    def task(self, n_given: int) -> Task:
+        """Return the problem as the estimator sees it, with so many evaluations that were given."""
+        return Task(
+            dim=self.domain.dim,
+            inverse_temperature=self.inverse_temperature,
+            budget=self.budget + n_given,
+            noise_std=self.noise_std,
+            seed=self.seed,
+            noise_kind=self.noise_kind,
+            n_given=n_given,
+            periodic=self.domain.periodic,
+            others=self.others,
+        )
+
+    def conclude(self, facts: Evaluations, n_given: int) -> Estimate:
+        """Return the estimate that the facts give, in the user's units."""
+        task = self.task(n_given)
+        with one_blas_thread():
+            finding = self.estimator.estimate(task, facts)
+        return Estimate(
+            log_z=finding.log_z + self.domain.log_volume,
+            std_error=finding.std_error,
+            status=self._status(finding, facts, n_given),
+            method=self.estimator.name,
+            inverse_temperature=self.inverse_temperature,
+            noise_std=self.noise_std,
+            budget=self.budget,
+            seed=self.seed,
+            domain=self.domain,
+            evaluations=facts,
+            diagnostics=finding.diagnostics,
+            estimator=self.estimator,
+            noise_kind=self.noise_kind,
+            n_given=n_given,
+            rkhs_norm=self.rkhs_norm,
+            rkhs_kernel=self.rkhs_kernel,
+            other_inverse_temperatures=self.others,
+        )
+
+    def too_many_failed(self, n_failed: int, n_spent: int) -> bool:
+        """Return whether so many failures are reason to stop."""
+        hopeless = n_failed == n_spent >= HOPELESS
+        return hopeless or (n_spent >= ENOUGH_TO_JUDGE and n_failed > self.largest_failed_share * n_spent)
+
+    def _status(self, finding: Finding, facts: Evaluations, n_given: int) -> str:
+        parts = list(finding.notes)
+        n_spent, failed = len(facts) - n_given, facts.n_failed
+        if self.too_many_failed(failed, n_spent):
+            parts.insert(0, f"stopped: {failed} of {len(facts)} evaluations failed")
+        else:
+            if n_spent < self.budget:
+                parts.append(f"{n_spent} of {self.budget} evaluations spent")
+            if failed:
+                parts.append(f"{failed} of {len(facts)} evaluations failed")
+        return "; ".join(parts) or "budget spent"
+
+
+def whole(argument: str, value: object, at_least: int) -> int:
+    """Return a whole number that an argument is, or say what is wrong with it."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or int(value) < at_least:
+        raise InvalidArgument(argument, value, f"a whole number of at least {at_least}")
+    return int(value)
+
+
+def _largest_first(given: float | Sequence[float] | FloatArray) -> list[float]:
+    """Return one λ or several as a list without repeats."""
+    values: list[Any] = [given]
+    if isinstance(given, list | tuple) or (isinstance(given, np.ndarray) and given.ndim > 0):
+        values = list(given)
+    wanted = "a finite number above 0, or several of them"
+    if not values:
+        raise InvalidArgument("inverse_temperature", given, wanted)
+    for value in values:
+        check_number("inverse_temperature", value, wanted, above=0.0)
+    return sorted({float(value) for value in values}, reverse=True)
+

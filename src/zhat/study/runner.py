@@ -1,0 +1,194 @@
+"""Running a study: evaluating its points here until it is done, told to stop, or out of time."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Literal
+
+from zhat.estimate import Estimate
+from zhat.evaluations import Outcome
+from zhat.run import Point, loop
+from zhat.study.pools import Pool
+from zhat.study.study import Study
+
+#: How long a run holds its points, in seconds, and how often it says that it still does.
+LEASE = 600.0
+RENEW_EVERY = 120.0
+#: How often a run looks whether its time is over and shows how far it is, in seconds.
+LOOK_EVERY = 0.5
+#: Estimates on the way may take this share of the time.
+SHARE_FOR_ESTIMATES = 0.05
+#: Of the time that is left, an evaluation must take less than this share to be begun.
+SAFE_SHARE = 0.9
+
+#: How a run ended: nothing is left to do; told to stop; out of time; too many evaluations failed.
+Ending = Literal["done", "stopped", "out of time", "too many failed"]
+
+
+class StopAtOnce(BaseException):
+    """Raised where the program is when it is told to stop a second time."""
+
+
+@dataclass
+class Progress:
+    """How far a run is.
+
+    Attributes
+    ----------
+    budget, n_told, n_failed
+        Of the study, whoever evaluated.
+    n_here, seconds
+        How many were evaluated by this run, and for how long it has been at it.
+    estimate
+        The latest one, and of how many evaluations; None before the first.
+    stopping
+        Why no more evaluations are begun; "" if they are.
+    """
+
+    budget: int
+    n_told: int = 0
+    n_failed: int = 0
+    n_here: int = 0
+    seconds: float = 0.0
+    estimate: Estimate | None = None
+    stopping: str = ""
+
+
+@dataclass
+class StudyRun:
+    """One run of a study, in this process.
+
+    Attributes
+    ----------
+    study, pool
+        What is evaluated, and where.
+    show
+        Called with the progress, often.
+    max_time
+        After how many seconds it must be over; None for no limit.
+    """
+
+    study: Study
+    pool: Pool
+    show: Callable[[Progress], None]
+    max_time: float | None = None
+    _begun: float = field(default_factory=time.monotonic)
+    _durations: list[float] = field(default_factory=list)
+    _next_estimate: float = 0.0
+
+    def run(self) -> Ending:
+        """Evaluate until the study is done or has to stop; what was begun is ended first, if there is time."""
+        self.progress = Progress(self.study.budget)
+        self._next_estimate = self._begun
+        with _signals(self._stop), self._renewing():
+            try:
+                while self._go_on():
+                    loop(self, self.pool, self._look, self._go_on, LOOK_EVERY)
+                    if self._is_done():
+                        break
+                    if self._go_on():
+                        # Others have the points that everybody waits for; they may come back, or be gone.
+                        time.sleep(LOOK_EVERY)
+                        self._look()
+            except StopAtOnce:
+                self.pool.close(now=True)
+            finally:
+                self.study.release()
+        self._look()
+        return self._ending()
+
+    def ask(self, n: int = 1) -> list[Point]:
+        """Return points for the loop, held for as long as this run says that it has them."""
+        return self.study.ask(n, lease=LEASE)
+
+    def record(self, point: int, outcome: Outcome) -> None:
+        """Note what a point came to."""
+        self.study.record(point, outcome)
+        self._durations.append(outcome.seconds)
+        self.progress.n_here += 1
+
+    def _is_done(self) -> bool:
+        return self.study.is_stopped or self.study.n_told >= self.study.budget or not self.study.open_points
+
+    def _ending(self) -> Ending:
+        if self.study.is_stopped:
+            return "too many failed"
+        if self.study.n_told >= self.study.budget or not self.progress.stopping:
+            return "done"
+        return "out of time" if self.progress.stopping == "out of time" else "stopped"
+
+    def _time_left(self) -> float:
+        return float("inf") if self.max_time is None else self._begun + self.max_time - time.monotonic()
+
+    def _go_on(self) -> bool:
+        """Return whether to begin another evaluation."""
+        typical = max(statistics.quantiles(self._durations[-64:], n=10)) if len(self._durations) > 1 else 0.0
+        if self._durations and len(self._durations) == 1:
+            typical = self._durations[0]
+        if typical > SAFE_SHARE * self._time_left() or self._time_left() <= 0:
+            self.progress.stopping = self.progress.stopping or "out of time"
+        return not self.progress.stopping
+
+    def _look(self) -> None:
+        """Show how far the run is, and stop what runs if there is no time left for it."""
+        now, progress = time.monotonic(), self.progress
+        progress.seconds = now - self._begun
+        progress.n_told = self.study.n_told
+        progress.n_failed = self.study.evaluations.n_failed
+        if now >= self._next_estimate and progress.n_told > progress.n_failed:
+            progress.estimate = self.study.estimate()
+            took = time.monotonic() - now
+            self._next_estimate = now + max(took / SHARE_FOR_ESTIMATES, 2.0)
+        self.show(progress)
+        if self._time_left() <= 0.0:
+            progress.stopping = "out of time"
+            raise StopAtOnce
+
+    def _stop(self, at_once: bool) -> None:
+        if at_once or self.progress.stopping:
+            self.progress.stopping = "stopped at once"
+            raise StopAtOnce
+        self.progress.stopping = "finishing what runs; once more to stop at once"
+        self.show(self.progress)
+
+    @contextlib.contextmanager
+    def _renewing(self) -> Iterator[None]:
+        """Hold this run's points for as long as it lives, and not much longer."""
+        over = threading.Event()
+
+        def renew() -> None:
+            while not over.wait(RENEW_EVERY):
+                self.study.renew(LEASE)
+
+        thread = threading.Thread(target=renew, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+
+@contextlib.contextmanager
+def _signals(stop: Callable[[bool], None]) -> Iterator[None]:
+    """Pass an interrupt on, and the end that a queue announces, which leaves no time to finish anything."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        stop(number != signal.SIGINT)
+
+    kept = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)

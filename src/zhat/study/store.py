@@ -1,0 +1,364 @@
+"""The store of a study: one SQLite file in which every fact is on disk before anybody is told that it is.
+
+It knows rows and transactions, and nothing of estimators. All that is told is kept, forever: what is told of a point a
+second time goes to a table of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from zhat.core.arrays import FloatArray
+from zhat.errors import FileError, InvalidArgument, StorageError
+from zhat.evaluations import Outcome
+
+#: Marks a SQLite file as a study; the version rises with every change that an older zhat could not read.
+APPLICATION_ID = 0x5A484154
+SCHEMA_VERSION = 1
+#: How long a transaction waits for those of other processes, in seconds.
+BUSY_SECONDS = 60.0
+#: Longer reasons are cut: they are for people, and every row should fit a page.
+LONGEST_REASON = 1000
+#: "rollback" for network file systems, on which a write-ahead log cannot be shared.
+Journal = Literal["wal", "rollback"]
+_JOURNAL_MODES: dict[Journal, str] = {"wal": "WAL", "rollback": "DELETE"}
+
+_SCHEMA = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE points (
+    id INTEGER PRIMARY KEY, origin TEXT NOT NULL, unit BLOB NOT NULL, x BLOB NOT NULL, asked_at REAL NOT NULL,
+    holder TEXT, lease_until REAL, attempts INTEGER NOT NULL,
+    told INTEGER UNIQUE, y REAL, noise_std REAL, failure TEXT NOT NULL, seconds REAL, told_at REAL, worker TEXT
+);
+CREATE INDEX open_points ON points (id) WHERE told IS NULL;
+CREATE TABLE repeats (
+    id INTEGER PRIMARY KEY, point INTEGER NOT NULL, y REAL, noise_std REAL, failure TEXT NOT NULL, seconds REAL,
+    told_at REAL NOT NULL, worker TEXT
+);
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """A row of the table of points.
+
+    Attributes
+    ----------
+    id
+        Its number.
+    origin
+        "asked" or "given".
+    unit, x
+        Where: on the unit cube, and in the user's units.
+    asked_at
+        When it was asked for or given, in seconds since 1970.
+    holder, lease_until, attempts
+        Who has it, until when, and how many had it so far.
+    told
+        Its place in the order of tells; None while it is open.
+    y, noise_std, failure, seconds, told_at, worker
+        What it came to, when, and who said so. NaN where there is no such number.
+    """
+
+    id: int
+    origin: str
+    unit: FloatArray
+    x: FloatArray
+    asked_at: float
+    holder: str
+    lease_until: float
+    attempts: int
+    told: int | None
+    y: float
+    noise_std: float
+    failure: str
+    seconds: float
+    told_at: float
+    worker: str
+
+    @property
+    def outcome(self) -> Outcome:
+        """What it came to."""
+        return Outcome(self.y, self.failure, self.seconds, self.noise_std)
+
+
+class Store:
+    """A study's file."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+        self._lock = threading.RLock()
+
+    @classmethod
+    def create(cls, path: Path, settings: dict[str, Any], journal: Journal) -> Store:
+        """Make a new file, which must not exist."""
+        if journal not in _JOURNAL_MODES:
+            raise InvalidArgument("journal", journal, " or ".join(map(repr, _JOURNAL_MODES)))
+        if path.exists():
+            raise FileError(f"{path} exists already: open it, or choose another name")
+        if not path.parent.is_dir():
+            raise FileError(f"{path} cannot be made: there is no folder {path.parent}")
+        with _explained(path):
+            store = cls(path, _connect(path, "rwc"))
+            with store._transaction() as cursor:
+                if cursor.execute("PRAGMA application_id").fetchone()[0]:
+                    raise FileError(f"{path} exists already: open it, or choose another name")
+                # Not executescript, which would end the transaction: a file is a study or empty, never half of one.
+                for statement in filter(str.strip, _SCHEMA.split(";")):
+                    cursor.execute(statement)
+                cursor.execute("INSERT INTO meta VALUES ('settings', ?)", (json.dumps(settings),))
+                cursor.execute("INSERT INTO meta VALUES ('created_at', ?)", (repr(time.time()),))
+                cursor.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                cursor.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            store._connection.execute(f"PRAGMA journal_mode = {_JOURNAL_MODES[journal]}")
+        return store
+
+    @classmethod
+    def open(cls, path: Path, read_only: bool = False) -> Store:
+        """Open a file that is there, or say what is wrong with it."""
+        if not path.is_file():
+            raise FileError(f"there is no study {path}")
+        with _explained(path):
+            store = cls(path, _connect(path, "ro" if read_only else "rw"))
+            try:
+                store._check()
+            except BaseException:
+                store.close()
+                raise
+        return store
+
+    def close(self) -> None:
+        """Close the file; all is on disk already."""
+        self._connection.close()
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings as they were stored."""
+        with self._lock, _explained(self.path):
+            ((text,),) = self._connection.execute("SELECT value FROM meta WHERE key = 'settings'").fetchall()
+        found = json.loads(text)
+        if not isinstance(found, dict):
+            raise FileError(f"{self.path} is damaged: its settings are no table")
+        return found
+
+    def set_settings(self, settings: dict[str, Any]) -> None:
+        """Replace the settings."""
+        with self._lock, _explained(self.path), self._transaction() as cursor:
+            cursor.execute("UPDATE meta SET value = ? WHERE key = 'settings'", (json.dumps(settings),))
+
+    def told_after(self, place: int) -> list[Row]:
+        """Return what was told after a place in the order of tells, in that order."""
+        return self._rows("SELECT * FROM points WHERE told > ? ORDER BY told", (place,))
+
+    def open_points(self) -> list[Row]:
+        """Return the points that were asked and not told, oldest first."""
+        return self._rows("SELECT * FROM points WHERE told IS NULL ORDER BY id")
+
+    def all_points(self) -> list[Row]:
+        """Return all points, oldest first."""
+        return self._rows("SELECT * FROM points ORDER BY id")
+
+    def n_points(self) -> int:
+        """Return how many points there are."""
+        with self._lock, _explained(self.path):
+            return int(self._connection.execute("SELECT coalesce(max(id), 0) FROM points").fetchone()[0])
+
+    def n_repeats(self) -> int:
+        """Return how many outcomes were told of points that had one already."""
+        with self._lock, _explained(self.path):
+            return int(self._connection.execute("SELECT count(*) FROM repeats").fetchone()[0])
+
+    def insert(
+        self, n_before: int, unit: FloatArray, x: FloatArray, holder: str, lease_until: float
+    ) -> list[int] | None:
+        """Note points that are asked for; None, and nothing noted, if others were since there were ``n_before``."""
+        now = time.time()
+        rows = [
+            (n_before + 1 + place, _bytes(unit[place]), _bytes(x[place]), now, holder, lease_until)
+            for place in range(len(unit))
+        ]
+        with self._lock, _explained(self.path), self._transaction() as cursor:
+            if cursor.execute("SELECT coalesce(max(id), 0) FROM points").fetchone()[0] != n_before:
+                return None
+            cursor.executemany(
+                "INSERT INTO points (id, origin, unit, x, asked_at, holder, lease_until, attempts, failure)"
+                " VALUES (?, 'asked', ?, ?, ?, ?, ?, 1, '')",
+                rows,
+            )
+        return [row[0] for row in rows]
+
+    def give(self, unit: FloatArray, x: FloatArray, outcomes: list[Outcome]) -> None:
+        """Note evaluations from elsewhere."""
+        now = time.time()
+        with self._lock, _explained(self.path), self._transaction() as cursor:
+            for place, outcome in enumerate(outcomes):
+                cursor.execute(
+                    "INSERT INTO points (origin, unit, x, asked_at, attempts, told, y, noise_std, failure, seconds,"
+                    " told_at, worker) SELECT 'given', ?, ?, ?, 0, coalesce(max(told), 0) + 1, ?, ?, ?, ?, ?, ''"
+                    " FROM points",
+                    (_bytes(unit[place]), _bytes(x[place]), now, *_columns(outcome), now),
+                )
+
+    def take(self, numbers: Iterable[int], now: float, holder: str, lease_until: float) -> list[int]:
+        """Pass open points on to a new holder; return those that were still open and in the hands they were in."""
+        taken = []
+        with self._lock, _explained(self.path), self._transaction() as cursor:
+            for number in numbers:
+                cursor.execute(
+                    "UPDATE points SET holder = ?, lease_until = ?, attempts = attempts + 1, asked_at = ?"
+                    " WHERE id = ? AND told IS NULL",
+                    (holder, lease_until, now, number),
+                )
+                if cursor.rowcount:
+                    taken.append(number)
+        return taken
+
+    def renew(self, holder: str, lease_until: float) -> None:
+        """Let a holder keep all it has for longer."""
+        with self._lock, _explained(self.path), self._transaction() as cursor:
+            cursor.execute(
+                "UPDATE points SET lease_until = ? WHERE told IS NULL AND holder = ?", (lease_until, holder)
+            )
+
+    def release(self, holder: str) -> None:
+        """Let others have what a holder has."""
+        with self._lock, _explained(self.path), self._transaction() as cursor:
+            cursor.execute("UPDATE points SET lease_until = 0 WHERE told IS NULL AND holder = ?", (holder,))
+
+    def tell(self, number: int, outcome: Outcome, worker: str) -> bool:
+        """Note what a point came to, and return whether it counts: only the first outcome of a point does."""
+        columns = (*_columns(outcome), time.time(), worker)
+        with self._lock, _explained(self.path), self._transaction() as cursor:
+            cursor.execute(
+                "UPDATE points SET told = (SELECT coalesce(max(told), 0) + 1 FROM points), y = ?, noise_std = ?,"
+                " failure = ?, seconds = ?, told_at = ?, worker = ? WHERE id = ? AND told IS NULL",
+                (*columns, number),
+            )
+            if cursor.rowcount:
+                return True
+            found = cursor.execute("SELECT origin FROM points WHERE id = ?", (number,)).fetchone()
+            if found is None or found[0] != "asked":
+                last = cursor.execute("SELECT coalesce(max(id), 0) FROM points").fetchone()[0]
+                wanted = f"the id of a point that was asked; the last is {last}" if last else "the id of a point; none was asked"
+                raise InvalidArgument("id", number, wanted)
+            cursor.execute(
+                "INSERT INTO repeats (point, y, noise_std, failure, seconds, told_at, worker)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (number, *columns),
+            )
+        return False
+
+    def _rows(self, query: str, parameters: tuple[Any, ...] = ()) -> list[Row]:
+        with self._lock, _explained(self.path):
+            return [_row(values) for values in self._connection.execute(query, parameters).fetchall()]
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Cursor]:
+        """Provide a cursor in a transaction that no other process writes beside, and that is on disk at the end."""
+        cursor = self._connection.cursor()
+        cursor.execute("BEGIN IMMEDIATE")
+        try:
+            yield cursor
+            cursor.execute("COMMIT")
+        except BaseException:
+            # A full disk may have ended the transaction already.
+            if self._connection.in_transaction:
+                cursor.execute("ROLLBACK")
+            raise
+
+    def _check(self) -> None:
+        cursor = self._connection.cursor()
+        if cursor.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+            raise FileError(f"{self.path} is not a study of zhat's")
+        version = cursor.execute("PRAGMA user_version").fetchone()[0]
+        if version != SCHEMA_VERSION:
+            raise FileError(
+                f"{self.path} was made by a newer zhat: its schema is {version}, and this one reads {SCHEMA_VERSION}"
+            )
+        found = [row[0] for row in cursor.execute("PRAGMA quick_check(1)").fetchall()]
+        if found != ["ok"]:
+            raise _damaged(self.path, found[0])
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    # Percent signs and question marks in a path are not for SQLite to read anything into.
+    uri = path.resolve().as_uri()
+    connection = sqlite3.connect(
+        f"{uri}?mode={mode}", uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+    )
+    try:
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.OperationalError as error:
+        connection.close()
+        # Nothing can be written beside a file in a read-only folder, but if nothing was left unfinished it can be read.
+        left = path.with_name(path.name + "-wal")
+        if mode != "ro" or "unable to open" not in str(error) or (left.exists() and left.stat().st_size):
+            raise
+        return sqlite3.connect(f"{uri}?mode=ro&immutable=1", uri=True, isolation_level=None, check_same_thread=False)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+@contextlib.contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turn SQLite's errors into ones that say what is wrong with which file."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        text = str(error)
+        name = getattr(error, "sqlite_errorname", "")
+        if name.startswith("SQLITE_FULL"):
+            raise StorageError(f"{path}: the disk is full; nothing of this was stored, and all before is") from error
+        if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
+            raise StorageError(f"{path} cannot be written: {text}; is its folder read-only?") from error
+        if name.startswith("SQLITE_BUSY"):
+            raise StorageError(f"{path} is locked by another process for over {BUSY_SECONDS:g} s") from error
+        if name.startswith("SQLITE_IOERR"):
+            raise StorageError(f"{path}: the disk failed ({name}); nothing of this was stored") from error
+        if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_ERROR")):
+            raise _damaged(path, text) from error
+        raise StorageError(f"{path}: {text}") from error
+
+
+def _damaged(path: Path, why: str) -> FileError:
+    return FileError(
+        f"{path} is damaged or not a study ({why}); what was told is read from it by: zhat export --salvage {path}"
+    )
+
+
+def _row(values: tuple[Any, ...]) -> Row:
+    number, origin, unit, x, asked_at, holder, lease_until, attempts, told = values[:9]
+    y, noise_std, failure, seconds, told_at, worker = values[9:]
+    return Row(
+        number, origin, np.frombuffer(unit, "<f8"), np.frombuffer(x, "<f8"), asked_at, holder or "",
+        _number(lease_until), attempts, told, _number(y), _number(noise_std), failure, _number(seconds),
+        _number(told_at), worker or "",
+    )  # fmt: skip
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _columns(outcome: Outcome) -> tuple[float | None, float | None, str, float]:
+    """Return y, its noise, the failure and the seconds for SQLite, which has no NaN."""
+    y, noise_std = (None if math.isnan(value) else float(value) for value in (outcome.value, outcome.noise_std))
+    return y, noise_std, outcome.failure[:LONGEST_REASON], float(outcome.seconds)
+
+
+def _bytes(row: FloatArray) -> bytes:
+    return np.ascontiguousarray(row, dtype="<f8").tobytes()

@@ -1,0 +1,74 @@
+"""Settings as a study keeps them: plain JSON, and how two of them differ."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import numpy as np
+
+from zhat.core.kernels import Kernel
+from zhat.domain import Box
+from zhat.errors import FileError, InvalidArgument
+from zhat.estimators import METHODS
+from zhat.settings import Settings
+
+
+def settings_out(settings: Settings) -> dict[str, Any]:
+    """Return settings as a table for JSON, with a hash that shows whether anything was changed since."""
+    domain, kernel = settings.domain, settings.rkhs_kernel
+    if METHODS.get(settings.estimator.name) != settings.estimator:
+        wanted = "the name of a method: a study keeps no settings of an estimator's own"
+        raise InvalidArgument("method", settings.estimator, wanted)
+    document: dict[str, Any] = {
+        "bounds": {
+            name: [low, high] for name, low, high in zip(domain.names, domain.lower, domain.upper, strict=True)
+        },
+        "periodic": [domain.names[axis] for axis in domain.periodic],
+        "inverse_temperature": [settings.inverse_temperature, *settings.others],
+        "budget": settings.budget,
+        "noise_std": settings.noise_std,
+        "noise_kind": settings.noise_kind,
+        "method": settings.estimator.name,
+        "seed": settings.seed,
+        "rkhs_norm": settings.rkhs_norm,
+        # JSON has no infinity.
+        "rkhs_kernel": {"nu": str(kernel.nu), "lengthscale": np.array(kernel.lengthscale).tolist(), "scale": kernel.scale},
+        "largest_failed_share": settings.largest_failed_share,
+    }
+    return {**document, "hash": _hash(document)}
+
+
+def settings_in(document: dict[str, Any], path: object) -> Settings:
+    """Return the settings that a study keeps."""
+    given = dict(document)
+    if given.pop("hash", None) != _hash(given):
+        raise FileError(f"{path} is damaged: its settings are not those it was made with")
+    kernel = given["rkhs_kernel"]
+    lengthscale = kernel["lengthscale"]
+    lengths = tuple(lengthscale) if isinstance(lengthscale, list) else lengthscale
+    largest, *others = given["inverse_temperature"]
+    return Settings(
+        domain=Box.from_bounds(given["bounds"], given["periodic"]),
+        inverse_temperature=largest,
+        others=tuple(others),
+        budget=given["budget"],
+        noise_std=given["noise_std"],
+        noise_kind=given["noise_kind"],
+        estimator=METHODS[given["method"]],
+        seed=given["seed"],
+        rkhs_norm=given["rkhs_norm"],
+        rkhs_kernel=Kernel(float(kernel["nu"]), lengths, kernel["scale"]),
+        largest_failed_share=given["largest_failed_share"],
+    )
+
+
+def differences(stored: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
+    """Return in what two tables of settings differ, a line each."""
+    keys = [key for key in wanted if key != "hash" and stored.get(key) != wanted[key]]
+    return [f"{key} is {json.dumps(stored.get(key))}, not {json.dumps(wanted[key])}" for key in keys]
+
+
+def _hash(document: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
