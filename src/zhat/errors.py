@@ -21,6 +21,10 @@ class EnergyError(ZhatError, RuntimeError):
     """An energy of which not one evaluation succeeded."""
 
 
+class CommandFailed(ZhatError, RuntimeError):
+    """An energy that is a program, and a run of it that gave no value: the reason why."""
+
+
 class FileError(ZhatError, ValueError):
     """A file that is not what it should be: broken, of another kind, or of a newer version."""
 
