@@ -13,7 +13,7 @@ import numpy as np
 
 from zhat.core.arrays import FloatArray
 from zhat.domain import Box
-from zhat.errors import InvalidArgument
+from zhat.errors import CommandFailed, InvalidArgument
 from zhat.evaluations import Outcome
 
 #: ``(d,) -> float``, or with ``vectorized=True`` ``(n, d) -> (n,)``; or a tuple of two such: values and standard
@@ -135,6 +135,8 @@ def _timed(energy: Energy, x: FloatArray) -> Outcome:
     start = time.perf_counter()
     try:
         value = energy(x.copy())
+    except CommandFailed as error:
+        return Outcome(math.nan, str(error), time.perf_counter() - start)
     except Exception as error:
         return Outcome(math.nan, f"energy raised {type(error).__name__}: {error}", time.perf_counter() - start)
     return interpret(value, time.perf_counter() - start)
