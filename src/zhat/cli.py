@@ -39,7 +39,10 @@ def main() -> None:
     try:
         app()
     except zhat.ZhatError as error:
-        Console(stderr=True).print(f"[bold red]zhat:[/] {error}", highlight=False)
+        console = Console(stderr=True)
+        console.print("[bold red]zhat:[/]", end=" ")
+        # The text may have square brackets of its own.
+        console.print(str(error), markup=False, highlight=False, soft_wrap=True)
         raise SystemExit(2) from None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,12 +11,11 @@ import typer
 from rich.console import Console
 
 import zhat
-from zhat.study.store import Store
+from zhat.evaluations import Outcome
 from zhat.study.study import LEASE
 
 if TYPE_CHECKING:
     from zhat.study.file import StudyFile
-    from zhat.study.pools import Pool
     from zhat.study.runner import Ending
 
 #: What the commands end with. Whatever zhat refuses ends with 2.
@@ -49,6 +49,7 @@ def run(
     """
     from zhat.study.energies import problem_of
     from zhat.study.file import parse_duration, read_study_file
+    from zhat.study.pools import make_pool
     from zhat.study.runner import StudyRun
     from zhat.view.study import study_progress
 
@@ -57,7 +58,7 @@ def run(
     console = Console(stderr=True)
     with _create_or_open(file) as study:
         problem = problem_of(file, study.settings)
-        with _pool(problem, workers or file.workers, dask or file.dask) as pool, study_progress(console) as show:
+        with make_pool(problem, workers or file.workers, dask or file.dask) as pool, study_progress(console) as show:
             ending = StudyRun(study, pool, show, limit).run()
         _conclude(study, ending, path, console)
     raise typer.Exit(EXIT_CODES[ending])
@@ -110,7 +111,7 @@ def tell(
             if result.id not in known:
                 raise zhat.InvalidArgument("id", result.id, f"one that was asked; nothing of {results} was told")
         for result in found:
-            outcome = zhat.evaluations.Outcome(result.value, result.failure, 0.0, result.noise_std)
+            outcome = Outcome(result.value, result.failure, 0.0, result.noise_std)
             n_repeats += not study.record(result.id, outcome, worker="command line")
             n_failed += bool(result.failure)
         typer.echo(
@@ -156,8 +157,6 @@ def _salvage(path: Path) -> None:
 
 def _salvaged_names(settings: str, dim: int) -> tuple[str, ...]:
     """Return the names of the axes, if they can be read too."""
-    import json
-
     try:
         names = tuple(json.loads(settings)["bounds"])
     except (ValueError, KeyError, TypeError):
@@ -195,16 +194,6 @@ def _create_or_open(file: StudyFile) -> zhat.Study:
         noise_std=file.noise_std, method=file.method, seed=file.seed, noise_kind=file.noise_kind,
         periodic=file.periodic, largest_failed_share=file.largest_failed_share,
     )  # fmt: skip
-
-
-def _pool(problem: zhat.problem.Problem, workers: int, dask: str | None) -> Pool:
-    from zhat.study.pools import make_pool
-
-    if dask is None:
-        return make_pool(problem, workers, None)
-    from zhat.study.dask_pool import DaskPool
-
-    return DaskPool(problem.evaluate, dask)
 
 
 def _conclude(study: zhat.Study, ending: Ending, path: Path, console: Console) -> None:

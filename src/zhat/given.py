@@ -16,7 +16,9 @@ from zhat.evaluations import Evaluations, Outcome
 WithNoise = Callable[[list[Outcome], FloatArray], list[Outcome]]
 
 
-def given_evaluations(domain: Box, x0: Any, y0: Any, with_noise: WithNoise = lambda outcomes, x: outcomes) -> Evaluations:
+def given_evaluations(
+    domain: Box, x0: Any, y0: Any, with_noise: WithNoise = lambda outcomes, x: outcomes
+) -> Evaluations:
     """Return what was given as the first rows of the table of facts, or say what is wrong with it."""
     facts = Evaluations.empty(domain.dim)
     if x0 is None and y0 is None:

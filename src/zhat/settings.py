@@ -185,4 +185,3 @@ def _largest_first(given: float | Sequence[float] | FloatArray) -> list[float]:
     for value in values:
         check_number("inverse_temperature", value, wanted, above=0.0)
     return sorted({float(value) for value in values}, reverse=True)
-

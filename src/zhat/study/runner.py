@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import signal
-import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -25,6 +25,11 @@ RENEW_EVERY = 120.0
 LOOK_EVERY = 0.5
 #: Estimates on the way may take this share of the time.
 SHARE_FOR_ESTIMATES = 0.05
+#: But they need not be made more often than this, in seconds.
+SOONEST_ESTIMATE = 2.0
+#: A long evaluation takes as long as this quantile of so many recent ones.
+LONG = 0.9
+RECENT = 64
 #: Of the time that is left, an evaluation must take less than this share to be begun.
 SAFE_SHARE = 0.9
 
@@ -81,27 +86,28 @@ class StudyRun:
     max_time: float | None = None
     _begun: float = field(default_factory=time.monotonic)
     _durations: list[float] = field(default_factory=list)
-    _next_estimate: float = 0.0
+    _next_estimate: float = -math.inf
+
+    def __post_init__(self) -> None:
+        """Begin with nothing."""
+        self.progress = Progress(self.study.budget)
 
     def run(self) -> Ending:
         """Evaluate until the study is done or has to stop; what was begun is ended first, if there is time."""
-        self.progress = Progress(self.study.budget)
-        self._next_estimate = self._begun
         with _signals(self._stop), self._renewing():
             try:
                 while self._go_on():
                     loop(self, self.pool, self._look, self._go_on, LOOK_EVERY)
                     if self._is_done():
                         break
-                    if self._go_on():
-                        # Others have the points that everybody waits for; they may come back, or be gone.
-                        time.sleep(LOOK_EVERY)
-                        self._look()
+                    # Others have the points that everybody waits for; they may tell them, or be gone.
+                    time.sleep(LOOK_EVERY)
+                    self._look()
             except StopAtOnce:
                 self.pool.close(now=True)
             finally:
                 self.study.release()
-        self._look()
+        self._show()
         return self._ending()
 
     def ask(self, n: int = 1) -> list[Point]:
@@ -129,27 +135,26 @@ class StudyRun:
 
     def _go_on(self) -> bool:
         """Return whether to begin another evaluation."""
-        typical = max(statistics.quantiles(self._durations[-64:], n=10)) if len(self._durations) > 1 else 0.0
-        if self._durations and len(self._durations) == 1:
-            typical = self._durations[0]
-        if typical > SAFE_SHARE * self._time_left() or self._time_left() <= 0:
+        if self._time_left() <= 0.0 or _long(self._durations) > SAFE_SHARE * self._time_left():
             self.progress.stopping = self.progress.stopping or "out of time"
         return not self.progress.stopping
 
     def _look(self) -> None:
         """Show how far the run is, and stop what runs if there is no time left for it."""
+        self._show()
+        if self._time_left() <= 0.0:
+            self.progress.stopping = "out of time"
+            raise StopAtOnce
+
+    def _show(self) -> None:
         now, progress = time.monotonic(), self.progress
         progress.seconds = now - self._begun
         progress.n_told = self.study.n_told
         progress.n_failed = self.study.evaluations.n_failed
         if now >= self._next_estimate and progress.n_told > progress.n_failed:
             progress.estimate = self.study.estimate()
-            took = time.monotonic() - now
-            self._next_estimate = now + max(took / SHARE_FOR_ESTIMATES, 2.0)
+            self._next_estimate = now + max((time.monotonic() - now) / SHARE_FOR_ESTIMATES, SOONEST_ESTIMATE)
         self.show(progress)
-        if self._time_left() <= 0.0:
-            progress.stopping = "out of time"
-            raise StopAtOnce
 
     def _stop(self, at_once: bool) -> None:
         if at_once or self.progress.stopping:
@@ -174,6 +179,11 @@ class StudyRun:
         finally:
             over.set()
             thread.join()
+
+
+def _long(durations: list[float]) -> float:
+    """Return how long a long evaluation takes, from the latest; 0 before there is any."""
+    return sorted(durations[-RECENT:])[int(LONG * min(len(durations), RECENT))] if durations else 0.0
 
 
 @contextlib.contextmanager

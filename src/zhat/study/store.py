@@ -227,9 +227,7 @@ class Store:
     def renew(self, holder: str, lease_until: float) -> None:
         """Let a holder keep all it has for longer."""
         with self._lock, _explained(self.path), self._transaction() as cursor:
-            cursor.execute(
-                "UPDATE points SET lease_until = ? WHERE told IS NULL AND holder = ?", (lease_until, holder)
-            )
+            cursor.execute("UPDATE points SET lease_until = ? WHERE told IS NULL AND holder = ?", (lease_until, holder))
 
     def release(self, holder: str) -> None:
         """Let others have what a holder has."""
@@ -250,7 +248,11 @@ class Store:
             found = cursor.execute("SELECT origin FROM points WHERE id = ?", (number,)).fetchone()
             if found is None or found[0] != "asked":
                 last = cursor.execute("SELECT coalesce(max(id), 0) FROM points").fetchone()[0]
-                wanted = f"the id of a point that was asked; the last is {last}" if last else "the id of a point; none was asked"
+                wanted = (
+                    f"the id of a point that was asked; the last is {last}"
+                    if last
+                    else "the id of a point; none was asked"
+                )
                 raise InvalidArgument("id", number, wanted)
             cursor.execute(
                 "INSERT INTO repeats (point, y, noise_std, failure, seconds, told_at, worker)"

@@ -18,13 +18,12 @@ from zhat.settings import Settings
 def settings_out(settings: Settings) -> dict[str, Any]:
     """Return settings as a table for JSON, with a hash that shows whether anything was changed since."""
     domain, kernel = settings.domain, settings.rkhs_kernel
+    lengthscale = np.array(kernel.lengthscale).tolist()
     if METHODS.get(settings.estimator.name) != settings.estimator:
         wanted = "the name of a method: a study keeps no settings of an estimator's own"
         raise InvalidArgument("method", settings.estimator, wanted)
     document: dict[str, Any] = {
-        "bounds": {
-            name: [low, high] for name, low, high in zip(domain.names, domain.lower, domain.upper, strict=True)
-        },
+        "bounds": {name: [low, high] for name, low, high in zip(domain.names, domain.lower, domain.upper, strict=True)},
         "periodic": [domain.names[axis] for axis in domain.periodic],
         "inverse_temperature": [settings.inverse_temperature, *settings.others],
         "budget": settings.budget,
@@ -34,7 +33,11 @@ def settings_out(settings: Settings) -> dict[str, Any]:
         "seed": settings.seed,
         "rkhs_norm": settings.rkhs_norm,
         # JSON has no infinity.
-        "rkhs_kernel": {"nu": str(kernel.nu), "lengthscale": np.array(kernel.lengthscale).tolist(), "scale": kernel.scale},
+        "rkhs_kernel": {
+            "nu": str(kernel.nu),
+            "lengthscale": np.array(kernel.lengthscale).tolist(),
+            "scale": kernel.scale,
+        },
         "largest_failed_share": settings.largest_failed_share,
     }
     return {**document, "hash": _hash(document)}

@@ -25,9 +25,9 @@ from zhat.given import given_evaluations
 from zhat.problem import check_number, interpret
 from zhat.run import Point
 from zhat.settings import LARGEST_FAILED_SHARE, Settings, whole
-from zhat.study.stored_settings import differences, settings_in, settings_out
 from zhat.study.holders import is_gone, this_process
 from zhat.study.store import Journal, Row, Store
+from zhat.study.stored_settings import differences, settings_in, settings_out
 from zhat.study.turns import turn
 from zhat.threads import one_blas_thread
 
@@ -256,9 +256,7 @@ class Study:
                     return taken + [Point(number, row) for number, row in zip(numbers, x, strict=True)]
         return taken
 
-    def tell(
-        self, id: int, y: float | tuple[float, float], *, seconds: float = 0.0, worker: str = ""
-    ) -> bool:
+    def tell(self, id: int, y: float | tuple[float, float], *, seconds: float = 0.0, worker: str = "") -> bool:
         """Note the energy at a point, on disk before this returns.
 
         Parameters
