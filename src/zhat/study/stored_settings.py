@@ -33,11 +33,7 @@ def settings_out(settings: Settings) -> dict[str, Any]:
         "seed": settings.seed,
         "rkhs_norm": settings.rkhs_norm,
         # JSON has no infinity.
-        "rkhs_kernel": {
-            "nu": str(kernel.nu),
-            "lengthscale": np.array(kernel.lengthscale).tolist(),
-            "scale": kernel.scale,
-        },
+        "rkhs_kernel": {"nu": str(kernel.nu), "lengthscale": lengthscale, "scale": kernel.scale},
         "largest_failed_share": settings.largest_failed_share,
     }
     return {**document, "hash": _hash(document)}

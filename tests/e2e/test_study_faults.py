@@ -1,0 +1,152 @@
+"""Studies whose processes are killed, that many use at once, and whose disks are full, read-only or damaged."""
+
+import shutil
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import study_faults as faults
+import zhat
+
+#: Runs Python with a file system of its own, which needs no rights: a tmpfs of so many KiB, mounted at a folder.
+IN_A_SMALL_DISK = """
+set -e
+mount -t tmpfs -o size={size}k tmpfs {folder}
+exec {python} {script} {folder}
+"""
+
+
+@pytest.mark.parametrize("method", ["auto", "mc"])
+def test_killed_at_random_moments_a_study_loses_nothing_and_ends_with_the_same_bits(method, tmp_path):
+    path, budget = tmp_path / "study.db", 64
+    faults.create(path, budget, method)
+    killed = faults.run_and_kill(path, kills=8, seconds=0.01, longest=0.3)
+    assert killed >= 4
+    plain = zhat.estimate(
+        faults.energy, faults.BOUNDS, faults.INVERSE_TEMPERATURE, budget, method=method, seed=faults.SEED
+    )
+    with zhat.Study.open(path) as study:
+        found = study.estimate()
+    assert (found.log_z, found.status) == (plain.log_z, plain.status)
+    assert found.evaluations.unit.tobytes() == plain.evaluations.unit.tobytes()
+
+
+@pytest.mark.parametrize(("method", "budget"), [("mc", 300), ("auto", 40)])
+def test_many_processes_ask_and_tell_at_once(method, budget, tmp_path):
+    faults.create(tmp_path / "study.db", budget, method)
+    faults.share(tmp_path / "study.db", n_processes=4)
+
+
+@pytest.mark.parametrize("journal", ["wal", "rollback"])
+def test_many_processes_on_either_journal(journal, tmp_path):
+    faults.create(tmp_path / "study.db", 100, "mc", journal=journal)
+    faults.share(tmp_path / "study.db", n_processes=3, n_at_once=4)
+
+
+def on_a_small_disk(tmp_path, script, size=200):
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    (tmp_path / "script.py").write_text(textwrap.dedent(script))
+    text = IN_A_SMALL_DISK.format(size=size, folder=folder, python=sys.executable, script=tmp_path / "script.py")
+    done = subprocess.run(
+        ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", text],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
+    return done.stdout
+
+
+def test_a_full_disk_is_said_and_what_was_told_before_can_be_read(tmp_path):
+    on_a_small_disk(
+        tmp_path,
+        """
+        import sys, zhat
+        path = sys.argv[1] + "/study.db"
+        study = zhat.Study.create(path, [(0, 1)], budget=100_000, method="mc", seed=0)
+        told = 0
+        try:
+            while True:
+                (point,) = study.ask()
+                study.tell(point.id, float(point.x[0]), worker="w" * 500)
+                told += 1
+        except zhat.StorageError as error:
+            assert "the disk is full" in str(error), error
+        else:
+            raise AssertionError("the disk never filled")
+        assert told > 20, told
+        assert study.n_told == told
+        study.close()
+        with zhat.Study.open(path, read_only=True) as again:
+            assert again.n_told == told
+            assert (again.evaluations.y == again.evaluations.x[:, 0]).all()
+        """,
+    )
+
+
+def test_a_read_only_disk_is_said_and_the_study_can_be_read(tmp_path):
+    on_a_small_disk(
+        tmp_path,
+        """
+        import subprocess, sys, zhat
+        folder = sys.argv[1]
+        path = folder + "/study.db"
+        with zhat.Study.create(path, [(0, 1)], budget=100, method="mc", seed=0) as study:
+            for point in study.ask(7):
+                study.tell(point.id, 1.0)
+        subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
+        with zhat.Study.open(path, read_only=True) as study:
+            assert study.n_told == 7
+            assert study.estimate().n_evaluations == 7
+        for attempt in (
+            lambda: zhat.Study.open(path).ask(),
+            lambda: zhat.Study.create(folder + "/other.db", [(0, 1)]),
+        ):
+            try:
+                attempt()
+            except zhat.StorageError as error:
+                assert "cannot be written" in str(error) and "read-only" in str(error), error
+            else:
+                raise AssertionError("nothing was refused")
+        """,
+        size=2000,
+    )
+
+
+def told_study(tmp_path, n=200):
+    path = tmp_path / "study.db"
+    faults.create(path, 400, "mc")
+    with zhat.Study.open(path) as study:
+        for point in study.ask(n):
+            study.tell(point.id, faults.energy(point.x))
+        kept = study.evaluations
+    return path, kept
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: content[: len(content) // 2],
+        lambda content: b"\0" * 4096 + content[4096:],
+        lambda content: content[:8192] + b"\xa5" * 8192 + content[16384:],
+    ],
+    ids=["truncated", "header", "pages"],
+)
+def test_a_damaged_file_is_said_and_what_was_told_can_be_exported(damage, tmp_path):
+    path, kept = told_study(tmp_path)
+    assert not path.with_name("study.db-wal").exists()
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(zhat.FileError, match="zhat export --salvage"), zhat.Study.open(path) as study:
+        study.evaluations  # noqa: B018 - damage may show only when it is read
+    command = shutil.which("zhat", path=str(sys.executable).rpartition("/")[0])
+    done = subprocess.run([command, "export", "--salvage", path], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split(",") for line in done.stdout.splitlines()[1:]]
+    # Whatever was in pages that are still there: at least a third, and every one to the last bit.
+    assert len(rows) > 60
+    for row in rows:
+        place = int(row[0]) - 1
+        assert [float(cell) for cell in row[1:4]] == [*kept.x[place], kept.y[place]]
