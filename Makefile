@@ -4,7 +4,7 @@ BIN := .venv/bin
 # One BLAS thread a process: the tests run on every core already, and results do not depend on the machine.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test lint bench accuracy cost coverage noise plan certificate curve clean
+.PHONY: demo test lint bench accuracy cost coverage noise plan certificate curve studies clean
 
 demo: .venv/installed
 	$(ONE_THREAD) $(BIN)/zhat demo
@@ -40,6 +40,9 @@ certificate: .venv/installed
 
 curve: .venv/installed
 	$(ONE_THREAD) $(BIN)/python benchmarks/curve.py
+
+studies: .venv/installed
+	$(ONE_THREAD) $(BIN)/python benchmarks/studies.py
 
 .venv/installed: pyproject.toml scripts/environment
 	scripts/environment $(PYTHON)
