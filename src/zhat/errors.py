@@ -21,6 +21,10 @@ class EnergyError(ZhatError, RuntimeError):
     """An energy of which not one evaluation succeeded."""
 
 
+class ClusterLost(ZhatError, RuntimeError):
+    """A cluster that cannot be reached, or has been gone for longer than it was waited for."""
+
+
 class FileError(ZhatError, ValueError):
     """A file that is not what it should be: broken, of another kind, or of a newer version."""
 

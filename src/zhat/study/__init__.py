@@ -1,0 +1,1 @@
+"""Studies: where the energy is evaluated, and what is kept of it."""
