@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import concurrent.futures
+import asyncio
 import contextlib
 import logging
 import math
@@ -27,6 +27,10 @@ _HEARTBEAT = 2.0
 _ANSWER = 10.0
 #: Seconds until the first attempt to connect again; doubled with each, up to a limit.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 10.0
+#: The loggers that say what goes wrong with a connection.
+_LOUD = ("distributed.client", "distributed.core", "distributed.comm.core", "distributed.comm.tcp")
+#: Dask and what is below it raise many things when a connection breaks, all with the same remedy.
+_BROKEN = (Exception, asyncio.CancelledError)
 
 
 class DaskPool(Pool):
@@ -91,18 +95,20 @@ class DaskPool(Pool):
     def _supervise(self) -> None:
         """Do what is to be done until the pool is closed, and keep the connection."""
         while True:
-            try:
-                action = self._actions.get(timeout=self._connection.seconds_until_due())
-            except queue.Empty:
-                action = self._check
+            action = self._next_action()
             if action is None:
                 break
             try:
                 action()
-            # Dask and what is below it raise many things when a connection breaks, all with the same remedy.
-            except (Exception, concurrent.futures.CancelledError) as error:
+            except _BROKEN as error:
                 self._connection.lose(error)
         self._connection.end(cancel=self._cancel_at_the_end)
+
+    def _next_action(self) -> Callable[[], None] | None:
+        with contextlib.suppress(queue.Empty):
+            if seconds := self._connection.seconds_until_due():
+                return self._actions.get(timeout=seconds)
+        return self._check
 
     def _check(self) -> None:
         """See that the scheduler is there and knows the points; if not, connect again."""
@@ -110,14 +116,14 @@ class DaskPool(Pool):
             self._connection.rest()
         elif self._connection.is_up:
             self._connection.check()
-        elif self._connection.seconds_lost() > self._patience:
+        elif (patience_left := self._patience - self._connection.seconds_lost()) <= 0.0:
             self._given_up = ClusterLost(
                 f"the Dask scheduler at {self._connection.address} has been away for more than {self._patience:g} s,"
                 f" with {len(self._points)} points unfinished; last: {self._connection.reason}"
             )
             self._results.wake()
         else:
-            self._connection.open()
+            self._connection.open(timeout=min(_ANSWER, patience_left + 1.0))
             for key in self._points:
                 self._send(key)
 
@@ -200,14 +206,18 @@ class _Connection:
     def rest(self) -> None:
         self._due = time.monotonic() + _HEARTBEAT
 
-    def open(self, timeout: float = _ANSWER) -> None:
+    def open(self, timeout: float) -> None:
         """Connect, with a client of its own; raise if nobody answers."""
         self._is_own = True
         with _quiet_dask():
             self._client = self._distributed.Client(
                 self.address, timeout=timeout, security=self._security, set_as_default=False, asynchronous=False
             )
-            self._greet()
+            try:
+                self._greet()
+            except _BROKEN:
+                self.end(cancel=False)
+                raise
         self._pause = _FIRST_PAUSE
 
     def _greet(self) -> None:
@@ -253,12 +263,12 @@ class _Connection:
         self._futures.clear()
         if client is None:
             return
-        with _quiet_dask(), contextlib.suppress(Exception, concurrent.futures.CancelledError):
+        with _quiet_dask(), contextlib.suppress(*_BROKEN):
             if cancel and futures:
-                client.sync(client._cancel, futures, force=True, callback_timeout=_ANSWER)
+                client.cancel(futures, force=True)
         del futures
         if self._is_own:
-            with _quiet_dask(), contextlib.suppress(Exception, concurrent.futures.CancelledError):
+            with _quiet_dask(), contextlib.suppress(*_BROKEN):
                 client.close(timeout=_ANSWER)
 
 
@@ -268,7 +278,7 @@ def _import_distributed(client: object) -> ModuleType:
     except ImportError as error:
         wanted = "an executor that is installed; for Dask: pip install 'zhat[dask]'"
         raise InvalidArgument("executor", client, wanted) from error
-    return cast(ModuleType, distributed)
+    return distributed
 
 
 def _checked(client: object, distributed: ModuleType) -> Any:
@@ -283,11 +293,17 @@ def _checked(client: object, distributed: ModuleType) -> Any:
 
 @contextlib.contextmanager
 def _quiet_dask() -> Iterator[None]:
-    """Keep Dask from logging what it cannot reach: that is dealt with here."""
-    logger = logging.getLogger("distributed")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
+    """Keep Dask from logging whole tracebacks about what it cannot reach: that is dealt with here."""
+
+    # A filter of its own, and not the level: another pool may do the same at the same time.
+    def refuse(record: logging.LogRecord) -> bool:
+        return False
+
+    loggers = [logging.getLogger(name) for name in _LOUD]
+    for logger in loggers:
+        logger.addFilter(refuse)
     try:
         yield
     finally:
-        logger.setLevel(level)
+        for logger in loggers:
+            logger.removeFilter(refuse)

@@ -47,7 +47,7 @@ class Pool(Protocol):
         ...
 
     def close(self, now: bool = False) -> None:
-        """Give back what the pool holds, once nothing runs any more; with ``now``, end what runs. Twice does no harm."""
+        """Give back what the pool holds, once nothing runs any more; with ``now``, end what runs. Twice is no harm."""
         ...
 
     def __enter__(self) -> Self:
