@@ -159,7 +159,7 @@ def _outcome(future: Any) -> Outcome:
         error = future.exception(timeout=_ANSWER)
         if type(error).__name__ == "KilledWorker":
             deaths = error.allowed_failures + 1
-            return Outcome(math.nan, f"the Dask worker died during the evaluation, {deaths} times on different workers")
+            return Outcome(math.nan, f"the Dask worker died during the evaluation, on each of {deaths} workers")
         return Outcome(math.nan, f"Dask did not evaluate the point: {described(error)}")
     if future.status in ("cancelled", "lost"):
         raise ConnectionError(f"the scheduler has forgotten a point ({future.status})")
