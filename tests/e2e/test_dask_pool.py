@@ -115,7 +115,7 @@ def test_wait_returns_in_time_and_close_now_cancels(client, tmp_path):
     until(lambda: list(tmp_path.iterdir()))
     pool.close(now=True)
     pool.close(now=True)
-    until(lambda: not client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.tasks))
+    until(lambda: not client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)))
     assert len(list(tmp_path.iterdir())) < 20
     # One more is Dask's own, for callbacks, and stays.
     assert threading.active_count() <= n_threads + 1
@@ -134,46 +134,58 @@ def test_a_killed_worker_costs_nothing(cluster, tmp_path):
         until(lambda: pool.capacity == 2)
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_a_scheduler_that_is_restarted(cluster, tmp_path, caplog, how):
+def check_a_restart(cluster: Cluster, pool: DaskPool, folder: Path, how: signal.Signals) -> None:
+    submit_range(pool, 10)
+    until(lambda: len(list(folder.iterdir())) >= 2)
+    cluster.scheduler.send_signal(how)
+    cluster.scheduler.wait()
+    pool.submit(10, point(10.0))
+    cluster.kill()
+    cluster.start()
+    pool.submit(11, point(11.0))
+    outcomes = all_of(pool, 12)
+    assert {key: outcome.value for key, outcome in outcomes.items()} == {k: float(k) for k in range(12)}
+
+
+def test_a_scheduler_that_crashes(cluster, tmp_path, caplog):
     with DaskPool(marking(tmp_path, 0.1), cluster.address) as pool:
-        submit_range(pool, 10)
-        until(lambda: len(list(tmp_path.iterdir())) >= 2)
-        cluster.scheduler.send_signal(how)
-        cluster.scheduler.wait()
-        pool.submit(10, point(10.0))
-        cluster.kill()
-        cluster.start()
-        pool.submit(11, point(11.0))
-        outcomes = all_of(pool, 12)
-        assert {key: outcome.value for key, outcome in outcomes.items()} == {k: float(k) for k in range(12)}
+        check_a_restart(cluster, pool, tmp_path, signal.SIGKILL)
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
-def test_a_users_client_survives_a_restart_too(cluster, tmp_path):
-    with distributed.Client(cluster.address, timeout=PATIENCE, set_as_default=False) as client:
-        with DaskPool(marking(tmp_path, 0.1), client) as pool:
-            submit_range(pool, 6)
-            until(lambda: list(tmp_path.iterdir()))
-            # All futures are cancelled by this, with the scheduler as it was.
-            client.cancel(list(client.futures.copy()), force=True)
-            assert sorted(all_of(pool, 6)) == list(range(6))
-        assert client.status == "running"
+def test_a_scheduler_that_is_restarted_under_a_users_client(cluster, client, tmp_path):
+    with DaskPool(marking(tmp_path, 0.1), client) as pool:
+        check_a_restart(cluster, pool, tmp_path, signal.SIGTERM)
 
 
-def test_a_deadly_point_fails_alone(cluster, client, tmp_path):
+def test_points_that_were_cancelled_are_submitted_again(client, tmp_path):
+    with DaskPool(marking(tmp_path, 0.1), client) as pool:
+        submit_range(pool, 6)
+        until(lambda: len(client.futures) == 6)
+        client.cancel([distributed.Future(key, client) for key in list(client.futures)], force=True)
+        assert sorted(all_of(pool, 6)) == list(range(6))
+        assert pool._connection._client is not client
+    assert client.status == "running"
+
+
+def test_a_deadly_point_fails_alone(cluster, client):
     def evaluate(x: np.ndarray) -> Outcome:
         if x[0] == 1.0:
             os._exit(1)
         return Outcome(float(x[0]))
 
+    def allow(failures: int) -> None:
+        client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", failures))
+
     # Dask's own default would take four workers.
-    client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 0))
+    allow(0)
     with DaskPool(evaluate, client) as pool:
         pool.submit(1, point(1.0))
         assert all_of(pool, 1)[1].failure == "the Dask worker died during the evaluation, on each of 1 workers"
         pool.submit(2, point(2.0))
         assert all_of(pool, 1)[2].value == 2.0
+    allow(3)
+    cluster.workers.append(cluster.worker())
 
 
 def test_a_scheduler_that_stays_away(tmp_path):
