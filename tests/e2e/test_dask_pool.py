@@ -158,6 +158,20 @@ def test_a_scheduler_that_is_restarted_under_a_users_client(cluster, client, tmp
         check_a_restart(cluster, pool, tmp_path, signal.SIGTERM)
 
 
+def test_a_scheduler_that_is_only_busy_costs_nothing(cluster, client, tmp_path, monkeypatch):
+    monkeypatch.setattr("zhat.study.dask_pool._ANSWER", 0.2)
+    monkeypatch.setattr("zhat.study.dask_pool._HEARTBEAT", 0.1)
+    with DaskPool(marking(tmp_path, 0.1), client) as pool:
+        submit_range(pool, 6)
+        until(lambda: list(tmp_path.iterdir()))
+        cluster.scheduler.send_signal(signal.SIGSTOP)
+        # Time for several questions that are not answered.
+        time.sleep(1.0)
+        cluster.scheduler.send_signal(signal.SIGCONT)
+        assert sorted(all_of(pool, 6)) == list(range(6))
+        assert pool._connection._client is client
+
+
 def test_points_that_were_cancelled_are_submitted_again(client, tmp_path):
     with DaskPool(marking(tmp_path, 0.1), client) as pool:
         submit_range(pool, 6)

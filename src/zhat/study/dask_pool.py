@@ -25,6 +25,8 @@ from zhat.study.portable import Portable, described
 _HEARTBEAT = 2.0
 #: Seconds that a scheduler has to answer.
 _ANSWER = 10.0
+#: Seconds of silence after which a scheduler counts as lost: a busy one should not cost what is under way.
+_LONGEST_SILENCE = 60.0
 #: Seconds until the first attempt to connect again; doubled with each, up to a limit.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 10.0
 #: The loggers that say what goes wrong with a connection.
@@ -178,7 +180,7 @@ class _Connection:
         self._futures: dict[int, Any] = {}
         self.n_threads = 0
         self.reason = ""
-        self._lost_at = self._due = time.monotonic()
+        self._heard_at = self._lost_at = self._due = time.monotonic()
         self._pause = _FIRST_PAUSE
         if isinstance(client, str):
             self.address = client
@@ -225,11 +227,21 @@ class _Connection:
 
     def check(self) -> None:
         """Raise unless the scheduler is there, and is the one to which the points were submitted."""
-        if str(self._ask_scheduler()["id"]) != self._scheduler_id:
+        if self._client.status != "running":
+            raise ConnectionError(f"the connection is {self._client.status}")
+        try:
+            scheduler_id = str(self._ask_scheduler()["id"])
+        except TimeoutError:
+            if time.monotonic() - self._heard_at > _LONGEST_SILENCE:
+                raise
+            self.rest()
+            return
+        if scheduler_id != self._scheduler_id:
             raise ConnectionError("the scheduler was restarted")
 
     def _ask_scheduler(self) -> dict[str, Any]:
         info: dict[str, Any] = self._client.sync(self._client.scheduler.identity, callback_timeout=_ANSWER)
+        self._heard_at = time.monotonic()
         self.n_threads = sum(int(worker["nthreads"]) for worker in info["workers"].values())
         self.rest()
         return info
