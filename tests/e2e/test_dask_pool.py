@@ -220,6 +220,18 @@ def test_a_scheduler_that_stays_away(tmp_path):
         lonely.kill()
 
 
+def test_connections_that_are_good_for_nothing_come_to_an_end(client, monkeypatch):
+    with DaskPool(square(), client, patience=0.5) as pool:
+
+        def refuse(*_) -> None:
+            raise TypeError("not like this")
+
+        monkeypatch.setattr(pool._connection, "submit", refuse)
+        pool.submit(0, point(0.0))
+        with pytest.raises(ClusterLost, match="TypeError: not like this"):
+            pool.wait(PATIENCE)
+
+
 def test_nobody_there():
     with pytest.raises(ClusterLost, match="no Dask scheduler answers at tcp://127.0.0.1"):
         DaskPool(square(), f"tcp://127.0.0.1:{free_port()}", patience=0.5)

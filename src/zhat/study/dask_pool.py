@@ -182,17 +182,19 @@ class _Connection:
         self.reason = ""
         self._heard_at = self._lost_at = self._due = time.monotonic()
         self._pause = _FIRST_PAUSE
-        if isinstance(client, str):
-            self.address = client
-            try:
-                self.open(timeout)
-            except (OSError, ValueError) as error:
-                raise ClusterLost(f"no Dask scheduler answers at {client}: {described(error)}") from error
-        else:
+        # Whether it has been good for anything: else connecting again and again would never come to an end.
+        self._is_proven = True
+        if not isinstance(client, str):
             self._client = _checked(client, self._distributed)
-            self.address = str(self._client.scheduler.address)
             self._security = self._client.security
-            self._greet()
+        self.address = client if isinstance(client, str) else str(self._client.scheduler.address)
+        try:
+            if self._is_own:
+                self.open(timeout)
+            else:
+                self._greet()
+        except (OSError, ValueError) as error:
+            raise ClusterLost(f"no Dask scheduler answers at {self.address}: {described(error)}") from error
 
     @property
     def is_up(self) -> bool:
@@ -220,7 +222,7 @@ class _Connection:
             except _BROKEN:
                 self.end(cancel=False)
                 raise
-        self._pause = _FIRST_PAUSE
+        self._is_proven = False
 
     def _greet(self) -> None:
         self._scheduler_id = str(self._ask_scheduler()["id"])
@@ -238,6 +240,7 @@ class _Connection:
             return
         if scheduler_id != self._scheduler_id:
             raise ConnectionError("the scheduler was restarted")
+        self._is_proven = True
 
     def _ask_scheduler(self) -> dict[str, Any]:
         info: dict[str, Any] = self._client.sync(self._client.scheduler.identity, callback_timeout=_ANSWER)
@@ -250,7 +253,8 @@ class _Connection:
         """Give the connection up, and say when to open the next."""
         self.reason = described(error)
         if self._client is not None:
-            self._lost_at = time.monotonic()
+            if self._is_proven:
+                self._lost_at, self._pause = time.monotonic(), _FIRST_PAUSE
             self.end(cancel=False)
         self._due = time.monotonic() + self._pause
         self._pause = min(2 * self._pause, _LONGEST_PAUSE)
@@ -267,6 +271,7 @@ class _Connection:
     def release(self, key: int) -> None:
         """Let Dask forget a point."""
         del self._futures[key]
+        self._is_proven = True
 
     def end(self, cancel: bool) -> None:
         """Leave the scheduler, which may be gone."""
