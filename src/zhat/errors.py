@@ -25,6 +25,10 @@ class CommandFailed(ZhatError, RuntimeError):
     """An energy that is a program, and a run of it that gave no value: the reason why."""
 
 
+class ClusterLost(ZhatError, RuntimeError):
+    """A cluster that cannot be reached, or has been gone for longer than it was waited for."""
+
+
 class FileError(ZhatError, ValueError):
     """A file that is not what it should be: broken, of another kind, or of a newer version."""
 

@@ -1,0 +1,85 @@
+"""Functions that travel: lambdas, closures and functions of a script or a notebook, sent to other processes."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from functools import lru_cache
+from typing import cast
+
+import cloudpickle
+
+from zhat.core.arrays import FloatArray
+from zhat.errors import InvalidArgument
+from zhat.evaluations import Outcome
+from zhat.study.pools import Evaluate, guarded
+
+#: Caught where the energy runs in a thread or process of its own: there `sys.exit` must not end more than a point.
+#: `KeyboardInterrupt` is not the energy's.
+ANY_FAILURE = (Exception, SystemExit)
+
+
+def packed(evaluate: Evaluate) -> bytes:
+    """Return the function as bytes that another process can load; raise `InvalidArgument` if there are none."""
+    try:
+        return cast(bytes, cloudpickle.dumps(evaluate))
+    # Whatever the function holds says in its own way that it cannot be pickled.
+    except Exception as error:
+        reason = f"a function that can be sent to another process; pickling it failed: {described(error)}"
+        raise InvalidArgument("energy", energy_of(evaluate), reason) from error
+
+
+def energy_of(evaluate: Evaluate) -> object:
+    """Return what the user knows as the energy: of `Problem.evaluate`, the problem's."""
+    return getattr(getattr(evaluate, "__self__", None), "energy", evaluate)
+
+
+def described(error: BaseException) -> str:
+    """Return an exception in one line."""
+    return f"{type(error).__name__}: {error}"
+
+
+class Portable:
+    """A function that pickles whatever it is: cloudpickle packs it, once, when it is pickled first."""
+
+    def __init__(self, evaluate: Evaluate) -> None:
+        self._evaluate = evaluate
+        self._packed: bytes | None = None
+
+    def __call__(self, x: FloatArray) -> Outcome:
+        """Evaluate one point, in the process where the function was made."""
+        return guarded(self._evaluate, x, ANY_FAILURE)
+
+    def __reduce__(self) -> tuple[type[Packed], tuple[bytes]]:
+        """Arrive as `Packed`."""
+        return Packed, (self.packed(),)
+
+    def packed(self) -> bytes:
+        """Return the function as bytes."""
+        if self._packed is None:
+            self._packed = packed(self._evaluate)
+        return self._packed
+
+
+class Packed:
+    """A function that has arrived, and is loaded when it is called.
+
+    If it were loaded on arrival, one that cannot be would break the executor instead of failing its point.
+    """
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def __call__(self, x: FloatArray) -> Outcome:
+        """Evaluate one point."""
+        try:
+            evaluate = _loaded(self._content)
+        except ANY_FAILURE as error:
+            return Outcome(math.nan, f"the energy could not be loaded where it is evaluated: {described(error)}")
+        return guarded(evaluate, x, ANY_FAILURE)
+
+
+@lru_cache(maxsize=4)
+def _loaded(content: bytes) -> Evaluate:
+    # Executors send the function along with every point; what it loads or caches should be loaded once.
+    return cast(Evaluate, pickle.loads(content))
