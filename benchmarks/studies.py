@@ -11,11 +11,13 @@ killed and its scheduler is restarted. Anything lost, told twice or different st
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -24,8 +26,8 @@ from study_grid import RESULTS, write_table
 
 # The same tools that the tests use, with larger numbers.
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
-import dask_cluster
-import study_faults as faults
+dask_cluster: Any = importlib.import_module("dask_cluster")
+faults: Any = importlib.import_module("study_faults")
 
 HEADER = ("what", "figure", "unit", "wanted")
 Line = tuple[str, str, str, str]

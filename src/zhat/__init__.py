@@ -6,7 +6,18 @@ from zhat import errors, estimators, problems, theory
 from zhat.certificate import Certificate
 from zhat.core.kernels import Kernel
 from zhat.curve import Curve
-from zhat.errors import EnergyError, FileError, InvalidArgument, SettingsDiffer, StorageError, ZhatError
+from zhat.errors import (
+    ClusterLost,
+    CommandFailed,
+    EnergyError,
+    FileError,
+    InvalidArgument,
+    SettingsDiffer,
+    StorageError,
+    StudyFileError,
+    TableError,
+    ZhatError,
+)
 from zhat.estimate import Estimate, load
 from zhat.estimators.base import NoiseKind
 from zhat.evaluations import Evaluations
@@ -15,6 +26,8 @@ from zhat.study.study import Study
 
 __all__ = [
     "Certificate",
+    "ClusterLost",
+    "CommandFailed",
     "Curve",
     "EnergyError",
     "Estimate",
@@ -27,6 +40,8 @@ __all__ = [
     "SettingsDiffer",
     "StorageError",
     "Study",
+    "StudyFileError",
+    "TableError",
     "ZhatError",
     "errors",
     "estimate",

@@ -5,17 +5,17 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import socket
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import distributed
 import numpy as np
 import pytest
 
+from dask_cluster import Cluster, free_port
 from pool_checks import PATIENCE, all_of, check_contract, point, square, submit_range, until
 from zhat.domain import Box
 from zhat.errors import ClusterLost, InvalidArgument
@@ -23,43 +23,6 @@ from zhat.evaluations import Outcome
 from zhat.problem import Problem
 from zhat.study.dask_pool import DaskPool
 from zhat.study.pools import make_pool
-
-distributed = pytest.importorskip("distributed")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-class Cluster:
-    """A scheduler and one worker, with two threads."""
-
-    def __init__(self, log: Path) -> None:
-        self.port = free_port()
-        self.address = f"tcp://127.0.0.1:{self.port}"
-        self._log = log
-        self.scheduler: subprocess.Popen[bytes] | None = None
-        self.worker: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        self.scheduler = self._run("dask_scheduler", "--port", str(self.port))
-        self.start_worker()
-
-    def start_worker(self) -> None:
-        self.worker = self._run("dask_worker", self.address, "--nthreads", "2", "--no-nanny")
-
-    def _run(self, program: str, *arguments: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", f"distributed.cli.{program}", *arguments, "--host", "127.0.0.1"]
-        with self._log.open("ab") as log:
-            return subprocess.Popen([*command, "--no-dashboard"], stdout=log, stderr=log, cwd=self._log.parent)
-
-    def kill(self) -> None:
-        for process in (self.scheduler, self.worker):
-            if process is not None:
-                process.kill()
-                process.wait()
 
 
 @pytest.fixture(scope="module")
@@ -205,7 +168,7 @@ def test_a_deadly_point_fails_alone(cluster, client):
 
 def test_a_scheduler_that_stays_away(tmp_path):
     lonely = Cluster(tmp_path / "log")
-    lonely.scheduler = lonely._run("dask_scheduler", "--port", str(lonely.port))
+    lonely.start_scheduler()
     try:
         with DaskPool(square(), lonely.address, patience=30.0) as pool:
             assert pool.capacity == 1
