@@ -81,8 +81,7 @@ def run_and_kill(path, kills, seconds, longest, seed=0):
             # Most moments are between two writes; a busy process is in one of them often enough.
             time.sleep(rng.uniform(0.0, longest))
             process.send_signal(signal.SIGKILL)
-            done += process.poll() is None
-            process.wait()
+            done += process.wait() == -signal.SIGKILL
         ended = process.stdout.read() == "done\n"
         process.stdout.close()
         process.wait()

@@ -22,7 +22,7 @@ exec {python} {script} {folder}
 def test_killed_at_random_moments_a_study_loses_nothing_and_ends_with_the_same_bits(method, tmp_path):
     path, budget = tmp_path / "study.db", 64
     faults.create(path, budget, method)
-    killed = faults.run_and_kill(path, kills=8, seconds=0.01, longest=0.3)
+    killed = faults.run_and_kill(path, kills=8, seconds=0.02, longest=0.25)
     assert killed >= 4
     plain = zhat.estimate(
         faults.energy, faults.BOUNDS, faults.INVERSE_TEMPERATURE, budget, method=method, seed=faults.SEED
@@ -45,7 +45,7 @@ def test_many_processes_on_either_journal(journal, tmp_path):
     faults.share(tmp_path / "study.db", n_processes=3, n_at_once=4)
 
 
-def on_a_small_disk(tmp_path, script, size=200):
+def on_a_small_disk(tmp_path, script, size=1000):
     folder = tmp_path / "disk"
     folder.mkdir()
     (tmp_path / "script.py").write_text(textwrap.dedent(script))
@@ -112,13 +112,12 @@ def test_a_read_only_disk_is_said_and_the_study_can_be_read(tmp_path):
             else:
                 raise AssertionError("nothing was refused")
         """,
-        size=2000,
     )
 
 
-def told_study(tmp_path, n=200):
+def told_study(tmp_path, n=600):
     path = tmp_path / "study.db"
-    faults.create(path, 400, "mc")
+    faults.create(path, 1000, "mc")
     with zhat.Study.open(path) as study:
         for point in study.ask(n):
             study.tell(point.id, faults.energy(point.x))
@@ -145,8 +144,8 @@ def test_a_damaged_file_is_said_and_what_was_told_can_be_exported(damage, tmp_pa
     done = subprocess.run([command, "export", "--salvage", path], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     rows = [line.split(",") for line in done.stdout.splitlines()[1:]]
-    # Whatever was in pages that are still there: at least a third, and every one to the last bit.
-    assert len(rows) > 60
+    # Whatever was in pages that are still there: at least a quarter, and every one to the last bit.
+    assert len(rows) > 150
     for row in rows:
         place = int(row[0]) - 1
         assert [float(cell) for cell in row[1:4]] == [*kept.x[place], kept.y[place]]

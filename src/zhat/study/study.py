@@ -189,8 +189,7 @@ class Study:
     @property
     def evaluations(self) -> Evaluations:
         """All facts: those that were given, then those that were told, in the order in which they were."""
-        self._read()
-        return self._facts["given"].followed_by(self._facts["asked"]).with_all_stds()
+        return self._view()[0]
 
     @property
     def n_given(self) -> int:
@@ -217,7 +216,8 @@ class Study:
     @property
     def is_stopped(self) -> bool:
         """Whether so many evaluations failed that no more points are asked for."""
-        return self._settings.too_many_failed(self.evaluations.n_failed, self.n_told)
+        facts, n_given = self._view()
+        return self._settings.too_many_failed(facts.n_failed, len(facts) - n_given)
 
     @property
     def open_points(self) -> list[Row]:
@@ -296,7 +296,7 @@ class Study:
 
     def estimate(self) -> Estimate:
         """Return the estimate that all facts so far give."""
-        return self._settings.conclude(self.evaluations, self.n_given)
+        return self._settings.conclude(*self._view())
 
     def renew(self, lease: float, holder: str | None = None) -> None:
         """Hold all points that a holder has for so many seconds from now."""
@@ -323,7 +323,7 @@ class Study:
 
     def _choose(self, open_points: list[Row], n: int) -> FloatArray:
         settings, dim = self._settings, self._settings.domain.dim
-        facts, n_given = self.evaluations, self.n_given
+        facts, n_given = self._view()
         # The facts were read last: what was told in between is no longer open.
         pending = [row.unit for row in open_points if row.id not in self._told_ids]
         n_spent = len(facts) - n_given
@@ -332,6 +332,12 @@ class Study:
             return np.empty((0, dim))
         with one_blas_thread():
             return settings.estimator.ask(settings.task(n_given), facts, np.array(pending).reshape(-1, dim), n)
+
+    def _view(self) -> tuple[Evaluations, int]:
+        """Return all facts, and how many of them were given, as of one moment: others tell all the time."""
+        self._read()
+        given, asked = self._facts["given"], self._facts["asked"]
+        return given.followed_by(asked).with_all_stds(), len(given)
 
     def _read(self) -> None:
         """Read what was told since the last look, by anybody."""
