@@ -244,16 +244,18 @@ class Study:
         check_number("lease", lease, "a number of seconds above 0", above=0.0)
         who = holder or this_process()
         with turn(self.path):
-            taken = self._abandoned(n, who, lease)
+            n_before, open_points = self._store.n_points(), self._store.open_points()
+            taken = self._take_abandoned(open_points, n, who, lease)
             while len(taken) < n:
-                n_before, pending = self._store.n_points(), self._store.open_points()
-                unit = self._choose(pending, n - len(taken))
+                unit = self._choose(open_points, n - len(taken))
                 if len(unit) == 0:
                     break
                 x = self._settings.domain.to_user(unit)
                 numbers = self._store.insert(n_before, unit, x, who, time.time() + lease)
                 if numbers is not None:
                     return taken + [Point(number, row) for number, row in zip(numbers, x, strict=True)]
+                # Somebody asked out of turn: look again.
+                n_before, open_points = self._store.n_points(), self._store.open_points()
         return taken
 
     def tell(self, id: int, y: float | tuple[float, float], *, seconds: float = 0.0, worker: str = "") -> bool:
@@ -312,10 +314,11 @@ class Study:
         # -0.0 and 0.0 are one number to SQLite.
         return self._store.tell(int(number), replace(outcome, value=outcome.value + 0.0), worker or this_process())
 
-    def _abandoned(self, n: int, who: str, lease: float) -> list[Point]:
-        """Return up to ``n`` open points that nobody holds any more."""
+    def _take_abandoned(self, open_points: list[Row], n: int, who: str, lease: float) -> list[Point]:
+        """Return up to ``n`` open points that nobody holds any more, now held by somebody."""
         now = time.time()
-        free = [row for row in self._store.open_points() if row.lease_until < now or is_gone(row.holder)][:n]
+        gone = {holder for holder in {row.holder for row in open_points} if is_gone(holder)}
+        free = [row for row in open_points if row.lease_until < now or row.holder in gone][:n]
         if not free:
             return []
         taken = set(self._store.take([row.id for row in free], now, who, now + lease))
