@@ -14,20 +14,9 @@ from hypothesis import strategies as st
 
 from zhat.errors import FileError
 from zhat.study.salvage import salvage
+from zhat.study.store import SCHEMA
 
 PAGE = 4096
-SCHEMA = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE points (
-    id INTEGER PRIMARY KEY, origin TEXT NOT NULL, unit BLOB NOT NULL, x BLOB NOT NULL, asked_at REAL NOT NULL,
-    holder TEXT, lease_until REAL, attempts INTEGER NOT NULL,
-    told INTEGER UNIQUE, y REAL, noise_std REAL, failure TEXT NOT NULL, seconds REAL, told_at REAL, worker TEXT
-);
-CREATE TABLE repeats (
-    id INTEGER PRIMARY KEY, point INTEGER NOT NULL, y REAL, noise_std REAL, failure TEXT NOT NULL, seconds REAL,
-    told_at REAL NOT NULL, worker TEXT
-);
-"""
 COLUMNS = "id, origin, unit, x, told, y, noise_std, failure, seconds, told_at, asked_at, worker"
 META = {"settings": '{"name": "Größe", "bounds": ' + str([[0, 1]] * 900) + "}", "version": "1"}
 ASK = "INSERT INTO points (origin, unit, x, asked_at, attempts, failure, holder, lease_until) VALUES (?,?,?,?,?,?,?,?)"

@@ -34,7 +34,8 @@ LONGEST_REASON = 1000
 Journal = Literal["wal", "rollback"]
 _JOURNAL_MODES: dict[Journal, str] = {"wal": "WAL", "rollback": "DELETE"}
 
-_SCHEMA = """
+#: All tables. What `zhat.study.salvage` reads from damaged files are these columns.
+SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE points (
     id INTEGER PRIMARY KEY, origin TEXT NOT NULL, unit BLOB NOT NULL, x BLOB NOT NULL, asked_at REAL NOT NULL,
@@ -116,7 +117,7 @@ class Store:
                 if cursor.execute("PRAGMA application_id").fetchone()[0]:
                     raise FileError(f"{path} exists already: open it, or choose another name")
                 # Not executescript, which would end the transaction: a file is a study or empty, never half of one.
-                for statement in filter(str.strip, _SCHEMA.split(";")):
+                for statement in filter(str.strip, SCHEMA.split(";")):
                     cursor.execute(statement)
                 cursor.execute("INSERT INTO meta VALUES ('settings', ?)", (json.dumps(settings),))
                 cursor.execute("INSERT INTO meta VALUES ('created_at', ?)", (repr(time.time()),))

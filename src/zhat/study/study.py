@@ -22,7 +22,7 @@ from zhat.estimate import Estimate
 from zhat.estimators.base import NoiseKind
 from zhat.evaluations import Evaluations, Outcome
 from zhat.given import given_evaluations
-from zhat.problem import check_number, interpret
+from zhat.problem import Energy, Problem, check_number, interpret
 from zhat.run import Point
 from zhat.settings import LARGEST_FAILED_SHARE, Settings, whole
 from zhat.study.holders import is_gone, this_process
@@ -299,6 +299,29 @@ class Study:
     def estimate(self) -> Estimate:
         """Return the estimate that all facts so far give."""
         return self._settings.conclude(*self._view())
+
+    def run(
+        self,
+        energy: Energy,
+        *,
+        vectorized: bool = False,
+        workers: int = 1,
+        executor: object | None = None,
+        max_time: float | None = None,
+    ) -> Estimate:
+        """Evaluate the energy until the budget is spent, or so many seconds have passed; return the estimate then.
+
+        ``vectorized``, ``workers`` and ``executor`` are those of `zhat.estimate`. An interrupt ends the run when what
+        is under way has ended, a second one at once.
+        """
+        from zhat.study.pools import make_pool
+        from zhat.study.runner import StudyRun
+
+        settings = self._settings
+        problem = Problem(energy, settings.domain, settings.inverse_temperature, settings.noise_std, vectorized)
+        with make_pool(problem, whole("workers", workers, at_least=1), executor) as pool:
+            StudyRun(self, pool, lambda progress: None, max_time).run()
+        return self.estimate()
 
     def renew(self, lease: float, holder: str | None = None) -> None:
         """Hold all points that a holder has for so many seconds from now."""
