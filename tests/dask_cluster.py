@@ -133,10 +133,11 @@ def _disturb(cluster: Cluster, path: Path, budget: int) -> None:
         cluster.scheduler.kill()
         cluster.scheduler.wait()
         cluster.start_scheduler()
-        # Without a nanny a worker may end with its scheduler.
+        # Without a nanny, workers end with their scheduler sooner or later.
         for place, worker in enumerate(cluster.workers):
-            if worker.poll() is not None:
-                cluster.start_worker(place)
+            worker.kill()
+            worker.wait()
+            cluster.start_worker(place)
 
 
 def wait_for(condition, seconds: float = 120.0) -> None:
