@@ -159,8 +159,14 @@ def test_a_vectorised_energy_gives_the_same_result(estimator):
 
 
 @every_estimator
-def test_threads_give_the_same_result(estimator):
-    assert run(estimator, workers=3).log_z == run(estimator).log_z
+def test_worker_processes_give_as_good_a_result(estimator):
+    # They end in any order, which the method may take note of.
+    found, plain = run(estimator, workers=2), run(estimator)
+    assert found.n_evaluations == plain.n_evaluations
+    assert len(np.unique(found.evaluations.unit, axis=0)) == len(np.unique(plain.evaluations.unit, axis=0))
+    error = math.hypot(np.nan_to_num(found.std_error), np.nan_to_num(plain.std_error))
+    # Another order of the same facts moves fitted hyperparameters by a little.
+    assert abs(found.log_z - plain.log_z) <= 4.0 * error + 1e-6
 
 
 @every_estimator

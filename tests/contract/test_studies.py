@@ -136,3 +136,17 @@ def test_a_larger_budget_goes_on_from_the_same_facts(tmp_path):
         study.record(points[0].id, Outcome(1.0))
     with zhat.Study.open(path) as study:
         assert (study.budget, study.n_told, len(study.open_points)) == (BUDGET + 8, BUDGET + 1, 7)
+
+
+@pytest.mark.parametrize("at", ["centre", "corner"])
+def test_a_grid_that_is_told_in_any_order_is_the_same_grid(at):
+    estimator = zhat.estimators.PiecewiseConstantMonteCarlo(at=at)
+    plain = zhat.estimate(energy, BOUNDS, 4.0, 98, method=estimator, seed=1)
+    facts, rng = plain.evaluations, np.random.default_rng(0)
+    order = np.concatenate([rng.permutation(49), 49 + rng.permutation(49)])
+    told = zhat.Evaluations(
+        facts.x[order], facts.unit[order], facts.y[order], facts.failure, facts.seconds[order], facts.noise_std[order]
+    )
+    assert estimator.estimate(plain.task, told).log_z + plain.domain.log_volume == pytest.approx(plain.log_z, abs=1e-12)
+    asked = estimator.ask(plain.task, told.head(49), np.empty((0, 2)), 49)
+    assert np.array_equal(asked, facts.unit[49:])

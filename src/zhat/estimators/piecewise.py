@@ -136,7 +136,7 @@ class PiecewiseConstantMonteCarlo:
     def estimate(self, task: Task, facts: Evaluations) -> Finding:
         """Return log Ẑ₁ + log R̂; log Ẑ₁ alone while there are no draws."""
         n_cells = self._cells(task) ** task.dim
-        first, second = facts.y[:n_cells], facts.y[n_cells:]
+        first, second = self._grid_energies(task, facts), facts.y[n_cells:]
         if not np.any(facts.ok[:n_cells]):
             return without_values()
         log_first = log_mean_exp(-task.inverse_temperature * finite_energies(first))
@@ -153,12 +153,20 @@ class PiecewiseConstantMonteCarlo:
     def _draws(self, task: Task, facts: Evaluations) -> FloatArray:
         """Return all draws of the second batch: a cell by its mass, then a uniform point in it."""
         k = self._cells(task)
-        log_masses = -task.inverse_temperature * finite_energies(facts.y[: k**task.dim])
+        log_masses = -task.inverse_temperature * finite_energies(self._grid_energies(task, facts))
         masses = np.exp(log_masses - np.max(log_masses))
         generator = task.generator(1)
         cells = generator.choice(len(masses), task.budget - len(masses), p=masses / masses.sum())
         places = generator.random((len(cells), task.dim))
         return (np.stack(np.unravel_index(cells, (k,) * task.dim), axis=-1) + places) / k
+
+    def _grid_energies(self, task: Task, facts: Evaluations) -> FloatArray:
+        """Return the energies on the grid in the order of its cells, in whichever order they were told."""
+        k = self._cells(task)
+        n_cells = k**task.dim
+        # A corner belongs to the cell above it, rounding or not.
+        inside = facts.unit[:n_cells] + (0.5 / k if self.at == "corner" else 0.0)
+        return np.asarray(facts.y[:n_cells][np.argsort(self._cell_of(task, inside), kind="stable")])
 
     def _cell_of(self, task: Task, points: FloatArray) -> IndexArray:
         k = self._cells(task)
