@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Literal
 
+from zhat.errors import StorageError
 from zhat.estimate import Estimate
 from zhat.evaluations import Outcome
 from zhat.run import Point, loop
@@ -35,6 +36,10 @@ SAFE_SHARE = 0.9
 
 #: How a run ended: nothing is left to do; told to stop; out of time; too many evaluations failed.
 Ending = Literal["done", "stopped", "out of time", "too many failed"]
+
+
+#: What is said of a run that was told so.
+AT_ONCE = "stopped at once"
 
 
 class StopAtOnce(BaseException):
@@ -157,8 +162,11 @@ class StudyRun:
         self.show(progress)
 
     def _stop(self, at_once: bool) -> None:
+        if self.progress.stopping == AT_ONCE:
+            # It is being done.
+            return
         if at_once or self.progress.stopping:
-            self.progress.stopping = "stopped at once"
+            self.progress.stopping = AT_ONCE
             raise StopAtOnce
         self.progress.stopping = "finishing what runs; once more to stop at once"
         self.show(self.progress)
@@ -170,7 +178,9 @@ class StudyRun:
 
         def renew() -> None:
             while not over.wait(RENEW_EVERY):
-                self.study.renew(LEASE)
+                # The next tell will say what is wrong, where it can be heard.
+                with contextlib.suppress(StorageError):
+                    self.study.renew(LEASE)
 
         thread = threading.Thread(target=renew, daemon=True)
         thread.start()
