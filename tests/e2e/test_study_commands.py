@@ -145,6 +145,16 @@ def test_a_limit_on_time_is_kept(folder):
         assert study.open_points == []
 
 
+def test_an_evaluation_that_takes_too_long_is_stopped_in_time(folder):
+    write(folder, budget=5, method="mc", seconds=300.0)
+    begun = time.monotonic()
+    code, out, err = run(folder, "run", "study.toml", "--max-time", "2s")
+    assert (code, "out of time" in err) == (3, True), err
+    assert time.monotonic() - begun < 60
+    with zhat.Study.open(folder / "study.db") as study:
+        assert (study.n_told, [row.lease_until for row in study.open_points]) == (0, [0.0])
+
+
 def test_points_go_to_a_lab_and_results_come_back(folder):
     code, out, _ = run(folder, "ask", "study.toml", "-n", "4", "--csv")
     assert code == 0

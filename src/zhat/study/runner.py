@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Literal
+from typing import Final, Literal
 
 from zhat.errors import StorageError
 from zhat.estimate import Estimate
@@ -38,8 +38,9 @@ SAFE_SHARE = 0.9
 Ending = Literal["done", "stopped", "out of time", "too many failed"]
 
 
-#: What is said of a run that was told so.
+#: What is said of runs that were told so, or had to.
 AT_ONCE = "stopped at once"
+OUT_OF_TIME: Final = "out of time"
 
 
 class StopAtOnce(BaseException):
@@ -92,6 +93,7 @@ class StudyRun:
     _begun: float = field(default_factory=time.monotonic)
     _durations: list[float] = field(default_factory=list)
     _next_estimate: float = -math.inf
+    _is_stopped: bool = False
 
     def __post_init__(self) -> None:
         """Begin with nothing."""
@@ -99,7 +101,7 @@ class StudyRun:
 
     def run(self) -> Ending:
         """Evaluate until the study is done or has to stop; what was begun is ended first, if there is time."""
-        with _signals(self._stop), self._renewing():
+        with _signals(self._stop, self._time_left()), self._renewing():
             try:
                 while self._go_on():
                     loop(self, self.pool, self._look, self._go_on, LOOK_EVERY)
@@ -112,7 +114,7 @@ class StudyRun:
                 self.pool.close(now=True)
             finally:
                 self.study.release()
-        self._show()
+        self._look()
         return self._ending()
 
     def ask(self, n: int = 1) -> list[Point]:
@@ -133,7 +135,7 @@ class StudyRun:
             return "too many failed"
         if self.study.n_told >= self.study.budget or not self.progress.stopping:
             return "done"
-        return "out of time" if self.progress.stopping == "out of time" else "stopped"
+        return OUT_OF_TIME if self.progress.stopping == OUT_OF_TIME else "stopped"
 
     def _time_left(self) -> float:
         return float("inf") if self.max_time is None else self._begun + self.max_time - time.monotonic()
@@ -141,17 +143,11 @@ class StudyRun:
     def _go_on(self) -> bool:
         """Return whether to begin another evaluation."""
         if self._time_left() <= 0.0 or _long(self._durations) > SAFE_SHARE * self._time_left():
-            self.progress.stopping = self.progress.stopping or "out of time"
+            self.progress.stopping = self.progress.stopping or OUT_OF_TIME
         return not self.progress.stopping
 
     def _look(self) -> None:
-        """Show how far the run is, and stop what runs if there is no time left for it."""
-        self._show()
-        if self._time_left() <= 0.0:
-            self.progress.stopping = "out of time"
-            raise StopAtOnce
-
-    def _show(self) -> None:
+        """Show how far the run is."""
         now, progress = time.monotonic(), self.progress
         progress.seconds = now - self._begun
         progress.n_told = self.study.n_told
@@ -161,12 +157,16 @@ class StudyRun:
             self._next_estimate = now + max((time.monotonic() - now) / SHARE_FOR_ESTIMATES, SOONEST_ESTIMATE)
         self.show(progress)
 
-    def _stop(self, at_once: bool) -> None:
-        if self.progress.stopping == AT_ONCE:
+    def _stop(self, number: int) -> None:
+        """Do what a signal wants: finish, or stop at once."""
+        if self._is_stopped:
             # It is being done.
             return
-        if at_once or self.progress.stopping:
-            self.progress.stopping = AT_ONCE
+        if number == signal.SIGALRM:
+            self._is_stopped, self.progress.stopping = True, OUT_OF_TIME
+            raise StopAtOnce
+        if number == signal.SIGTERM or self.progress.stopping:
+            self._is_stopped, self.progress.stopping = True, AT_ONCE
             raise StopAtOnce
         self.progress.stopping = "finishing what runs; once more to stop at once"
         self.show(self.progress)
@@ -197,18 +197,22 @@ def _long(durations: list[float]) -> float:
 
 
 @contextlib.contextmanager
-def _signals(stop: Callable[[bool], None]) -> Iterator[None]:
-    """Pass an interrupt on, and the end that a queue announces, which leaves no time to finish anything."""
+def _signals(stop: Callable[[int], None], seconds: float) -> Iterator[None]:
+    """Pass an interrupt on, the end that a queue announces, and that of the time that was granted."""
     if threading.current_thread() is not threading.main_thread():
+        # Only the main thread has signals; elsewhere no evaluation is begun that would take too long.
         yield
         return
 
     def handle(number: int, frame: FrameType | None) -> None:
-        stop(number != signal.SIGINT)
+        stop(number)
 
-    kept = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    kept = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)}
+    if math.isfinite(seconds):
+        signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3))
     try:
         yield
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
         for number, handler in kept.items():
             signal.signal(number, handler)
