@@ -56,8 +56,12 @@ def test_four_angles_above_the_reach_of_a_grid():
     axis = np.arange(48) / 48 * TURN
     grid = np.stack(np.meshgrid(*[axis] * 4, indexing="ij"), axis=-1).reshape(-1, 4)
     truth = math.log(np.mean(np.exp(-3.0 * chain(grid)))) + 4.0 * math.log(TURN)
-    found = zhat.estimate(chain, [(0.0, TURN)] * 4, 3.0, 112, seed=0, vectorized=True, periodic=range(4))
-    assert abs(found.log_z - truth) < 4.0 * found.std_error
-    assert found.std_error < 0.02
-    draws = found.sample(200, seed=1)
+    runs = [
+        zhat.estimate(chain, [(0.0, TURN)] * 4, 3.0, 112, seed=seed, vectorized=True, periodic=range(4))
+        for seed in range(3)
+    ]
+    assert all(abs(found.log_z - truth) < min(4.0 * found.std_error, 0.01) for found in runs)
+    # One in a few allows for modes where nobody looked.
+    assert np.median([found.std_error for found in runs]) < 0.02
+    draws = runs[1].sample(200, seed=1)
     assert np.all((np.mean(draws < math.pi, axis=0) > 0.2) & (np.mean(draws < math.pi, axis=0) < 0.8))
