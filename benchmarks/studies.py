@@ -115,8 +115,10 @@ PARTS: dict[str, Callable[[Path], list[Line]]] = {
 def main() -> None:
     """Do all, or the parts that are named."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", choices=list(PARTS), default=[])
+    parser.add_argument("parts", nargs="*", metavar="part", help=f"only these: {', '.join(PARTS)}")
     given = parser.parse_args()
+    if unknown := set(given.parts) - set(PARTS):
+        parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     lines = []
     with tempfile.TemporaryDirectory() as folder:
         for part in given.parts or PARTS:
