@@ -41,37 +41,35 @@ class SettingsDiffer(ZhatError, ValueError):
     """A study that was made with other settings than those it is opened with: which, and how."""
 
 
-class StudyFileError(ZhatError, ValueError):
-    """A study file that cannot be used: its name, the line, the key, what is wrong there, and what is wanted.
+class PlaceError(ZhatError, ValueError):
+    """Something in a file that cannot be used: the file, the line, what is wrong there, and what is wanted.
 
-    ``line`` is None where a file has no lines: it is missing, or cannot be read. ``key`` is "" where no single key is
-    to blame.
+    ``line`` is None where a file has no lines: it is missing, or cannot be read.
     """
+
+    def __init__(self, file: str, line: int | None, subject: str, problem: str, wanted: str) -> None:
+        self.file = file
+        self.line = line
+        self.problem = problem
+        self.wanted = wanted
+        place = file if line is None else f"{file}, line {line}"
+        super().__init__(f"{place}: {f'{subject} {problem}' if subject else problem}; wanted: {wanted}")
+
+
+class StudyFileError(PlaceError):
+    """A study file that cannot be used, and its key; "" where no single key is to blame."""
 
     def __init__(self, file: str, line: int | None, key: str, problem: str, wanted: str) -> None:
-        self.file = file
-        self.line = line
         self.key = key
-        self.problem = problem
-        self.wanted = wanted
-        subject = f"{key} {problem}" if key else problem
-        super().__init__(f"{_place(file, line)}: {subject}; wanted: {wanted}")
+        super().__init__(file, line, key, problem, wanted)
 
 
-class TableError(ZhatError, ValueError):
-    """A table of results that cannot be used: its file, the line, the column, what is wrong there, and what is wanted.
-
-    ``line`` is None where the file cannot be read; ``column`` is "" where no single column is to blame.
-    """
+class TableError(PlaceError):
+    """A table of results that cannot be used, and its column; "" where no single column is to blame."""
 
     def __init__(self, file: str, line: int | None, column: str, problem: str, wanted: str) -> None:
-        self.file = file
-        self.line = line
         self.column = column
-        self.problem = problem
-        self.wanted = wanted
-        subject = f"column {column!r} {problem}" if column else problem
-        super().__init__(f"{_place(file, line)}: {subject}; wanted: {wanted}")
+        super().__init__(file, line, f"column {column!r}" if column else "", problem, wanted)
 
 
 def shown(given: object) -> str:
@@ -82,7 +80,3 @@ def shown(given: object) -> str:
         # Python writes no whole number of more than some thousand digits, and nothing that is nested too deeply.
         return f"a {type(given).__name__} that is too long to show"
     return text if len(text) <= 80 else text[:77] + "..."
-
-
-def _place(file: str, line: int | None) -> str:
-    return file if line is None else f"{file}, line {line}"
