@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 
 class ZhatError(Exception):
     """Anything that zhat refuses to do."""
+
+    def __reduce__(self) -> tuple[Callable[..., ZhatError], tuple[type[ZhatError], str, dict[str, str | int | None]]]:
+        """Cross to another process: the message, and attributes as words where they may not be able to."""
+        plain = {
+            key: value if isinstance(value, str | int | None) else shown(value) for key, value in vars(self).items()
+        }
+        return _restored, (type(self), str(self), plain)
 
 
 class InvalidArgument(ZhatError, ValueError):
@@ -70,6 +79,14 @@ class TableError(PlaceError):
     def __init__(self, file: str, line: int | None, column: str, problem: str, wanted: str) -> None:
         self.column = column
         super().__init__(file, line, f"column {column!r}" if column else "", problem, wanted)
+
+
+def _restored(kind: type[ZhatError], message: str, attributes: dict[str, str | int | None]) -> ZhatError:
+    """Return the error that came from another process."""
+    error = kind.__new__(kind, message)
+    error.args = (message,)
+    vars(error).update(attributes)
+    return error
 
 
 def shown(given: object) -> str:

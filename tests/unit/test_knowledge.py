@@ -19,7 +19,7 @@ def known_of(y, noise=0.0, position=None):
 def prediction_of(mean, sd, start=0, lowest=0.0, limit=math.inf, drawn=False):
     mean = np.asarray(mean, dtype=float)
     variance = np.broadcast_to(np.square(sd), mean.shape)
-    return Prediction(start, lowest, limit, mean, variance, variance, drawn)
+    return Prediction(start, lowest, limit, mean, variance, mean, variance, drawn)
 
 
 @pytest.mark.parametrize("factor", [1.0, 3.0])

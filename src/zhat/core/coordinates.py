@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,9 @@ import numpy as np
 from zhat.core.arrays import FloatArray
 from zhat.core.torus import Columns, Periodic, columns, embed, unrolled
 from zhat.core.trend import Trend, TrendName, n_terms, wrapped_quadratic
+
+#: Where points have a smaller sd than this in any direction, coordinates in which they are round are worth a try.
+NARROW_SD = 0.15
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +62,14 @@ class Coordinates:
         circles = _of_circles(dim, periodic)
         found.matrix[circles, circles] = np.tile(1.0 / np.sqrt(np.maximum(variance, 1e-14 / dim)), 2)
         return found
+
+    @classmethod
+    def rounding_narrow(cls, draws: FloatArray, periodic: Periodic = ()) -> Coordinates | None:
+        """Return the coordinates in which these points are round, if they are narrow anywhere and there is a choice."""
+        if draws.shape[1] == 1:
+            return None
+        smallest = math.sqrt(max(float(np.linalg.eigvalsh(np.cov(unrolled(draws, periodic).T))[0]), 0.0))
+        return cls.rounding(draws, periodic) if smallest < NARROW_SD else None
 
 
 def _rounding_matrix(draws: FloatArray) -> FloatArray:

@@ -216,12 +216,13 @@ class Model:
         """Return the variance of the height at the rows of ``x``, to first order."""
         return self.process.variance(self.coordinates(x)) * self.height_and_slope(x)[1] ** 2
 
-    def bare_variance(self, x: FloatArray, noise: FloatArray) -> FloatArray:
-        """Return the same if every height is believed to within this noise variance."""
-        old = self.process
+    def bare(self, x: FloatArray, noise: float | FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return height and variance at the rows of ``x`` if every height is believed to within this noise variance."""
+        old, z = self.process, self.coordinates(x)
         # Of a warped height, the noise is what it would be at the lowest.
         process = GaussianProcess.condition(old.kernel, old.x, old.y, noise, old.trend)
-        return process.variance(self.coordinates(x)) * self.height_and_slope(x)[1] ** 2
+        height, slope = self.unwarp(process.mean(z), x)
+        return height, process.variance(z) * slope**2
 
     def with_kernel(self, kernel: Covariance) -> Model:
         """Return the same model with other hyperparameters."""

@@ -36,9 +36,10 @@ def hidden_mass(
     if model.spec.warp < 0.0:
         return 0.0
     points = sobol(N_HIDDEN, known.x.shape[1], generator)
-    height = surrogate.height(points)
     # Far heights are believed only roughly when the surrogate is fitted. That they were seen is certain all the same.
-    sd = far_surprise(predictions, known) * np.sqrt(model.bare_variance(points, known.heights().noise)) + 1e-9
+    height, variance = model.bare(points, known.heights().noise)
+    height = height if walls is None else height + walls.height(points)
+    sd = far_surprise(predictions, known) * np.sqrt(variance) + 1e-9
     far = height > HIDDEN_HEIGHT
     below = np.where(far, ndtr(-height / sd), 0.0)
     likely = float(np.mean(np.where(far, ndtr((HIDDEN_HEIGHT - height) / sd), 0.0)))

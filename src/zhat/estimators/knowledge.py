@@ -140,8 +140,8 @@ class Prediction:
         The height above it from which on heights were compressed; infinite if they were not.
     mean, variance
         The heights above it and their variance, noise included.
-    bare_variance
-        The variance if every height is believed, irrelevant ones too.
+    bare_mean, bare_variance
+        The same if every height is believed, irrelevant ones too.
     drawn
         Whether they were drawn from the integrand.
     """
@@ -151,6 +151,7 @@ class Prediction:
     limit: float
     mean: FloatArray
     variance: FloatArray
+    bare_mean: FloatArray
     bare_variance: FloatArray
     drawn: bool
 
@@ -214,26 +215,28 @@ def _scores(
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return, for every prediction that was put to the test, its position, its height and its two squared scores."""
     asked = np.concatenate([[], *(p.start + np.arange(len(p.mean)) for p in predictions)])
-    variance = np.concatenate([[], *(prediction.variance for prediction in predictions)])
-    bare = np.concatenate([[], *(prediction.bare_variance for prediction in predictions)])
     finite = np.isfinite(known.y)
     _, of_asked, of_known = np.intersect1d(asked, known.position[finite], return_indices=True)
     seen = np.full(len(asked), np.nan)
     seen[of_asked] = known.y[finite][of_known]
-    wrong, height = _compare(predictions, seen)
-    score, bare_score = ((wrong**2 / np.maximum(claimed, 1e-12))[of_asked] for claimed in (variance, bare))
-    return asked[of_asked], height[of_asked] - known.lowest, np.minimum(score, LARGEST_SCORE), bare_score
+    height, score, bare_score = (values[of_asked] for values in _compare(predictions, seen))
+    return asked[of_asked], height - known.lowest, np.minimum(score, LARGEST_SCORE), bare_score
 
 
-def _compare(predictions: tuple[Prediction, ...], seen: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return what each prediction was wrong by, in heights as it knows them, and the lower of both, λ times energy."""
-    wrong, lower = [np.empty(0)], [np.empty(0)]
-    for prediction in predictions:
-        y, seen = np.split(seen, [len(prediction.mean)])
-        height = compressed(y - prediction.lowest, prediction.limit)
-        wrong.append(height - prediction.mean)
-        lower.append(np.minimum(height, prediction.mean) + prediction.lowest)
-    return np.concatenate(wrong), np.concatenate(lower)
+def _compare(predictions: tuple[Prediction, ...], seen: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the lower of what was seen and predicted, λ times energy, and the two squared scores.
+
+    Heights are compared as the prediction knows them.
+    """
+    found = [np.empty((3, 0))]
+    for made in predictions:
+        y, seen = np.split(seen, [len(made.mean)])
+        height = compressed(y - made.lowest, made.limit)
+        score = (height - made.mean) ** 2 / np.maximum(made.variance, 1e-12)
+        bare_score = (height - made.bare_mean) ** 2 / np.maximum(made.bare_variance, 1e-12)
+        found.append(np.array([np.minimum(height, made.mean) + made.lowest, score, bare_score]))
+    lower, scores, bare_scores = np.concatenate(found, axis=1)
+    return lower, scores, bare_scores
 
 
 def _root_mean_square(scores: FloatArray, weights: FloatArray) -> float:

@@ -31,7 +31,7 @@ from zhat.core.models import (
     nearest_volumes,
 )
 from zhat.core.target import QUICK
-from zhat.core.torus import Periodic, embed, unrolled
+from zhat.core.torus import embed
 from zhat.core.trend import TrendName
 from zhat.core.walls import Walls
 from zhat.estimators.base import Task, noise_variances
@@ -70,8 +70,6 @@ CURVE_SMOOTHNESSES = (1.5, math.inf)
 HIGHEST_SUM = 100.0
 #: Warps to try, a step at a time.
 WARPS = (0.0, 0.06, 0.1, 0.15, 0.2, 0.3, 0.5)
-#: Where the integrand's narrowest sd is below this, coordinates in which it is round are worth a try.
-NARROW_SD = 0.15
 #: The share of the budget that is drawn from e^{-λμ} at the end: at least, and at most.
 SMALLEST_DRAWN = 1 / 12
 LARGEST_DRAWN = 1 / 4
@@ -177,7 +175,9 @@ def _make_round(task: Task, seen: Seen, before: Round | None, is_last: bool) -> 
     kernels = dict(before.kernels) if before else {}
     if before is None or is_comparison:
         fewer = data.thinned(MOST_COMPARED_LAST if is_last else MOST_COMPARED)
-        of_heights = _compare(fewer, rotation, before.height_spec if before else ModelSpec(), kernels)
+        start = before.height_spec if before else ModelSpec()
+        # A sum that comes up last would be unsure of places that no round thought worth a look.
+        of_heights = _compare(fewer, rotation, start, kernels, not is_last or start.structure == "additive")
         of_powers = _compare_powers(fewer, before.power_specs if before else (), kernels)
         models = _better(fewer, of_heights, of_powers)[: MOST_KEPT if is_last else 1]
         if fewer is not data:
@@ -212,12 +212,16 @@ def _learned_noise(task: Task, seen: Seen, before: Round | None) -> float:
 
 
 def _compare(
-    data: Heights, rotation: Coordinates | None, current: ModelSpec, kernels: dict[ModelSpec, Covariance]
+    data: Heights,
+    rotation: Coordinates | None,
+    current: ModelSpec,
+    kernels: dict[ModelSpec, Covariance],
+    sums: bool = True,
 ) -> tuple[Model, ...]:
-    """Return models of heights, best first, found step by step from one kind."""
+    """Return models of heights, best first, found step by step from one kind; with sums over axes or without."""
     fitted: dict[ModelSpec, Model] = {}
     for _ in range(MODEL_STEPS):
-        for spec in _neighbours(current, data, rotation is not None):
+        for spec in _neighbours(current, data, rotation is not None, sums):
             if spec not in fitted:
                 fitted[spec] = _fit(spec, data, rotation, kernels)
         best = max(fitted.values(), key=lambda model: model.score)
@@ -241,9 +245,8 @@ def _best_first(models: Iterable[Model]) -> tuple[Model, ...]:
 
 def _fit(spec: ModelSpec, data: Heights, rotation: Coordinates | None, kernels: dict[ModelSpec, Covariance]) -> Model:
     """Return a model of this kind, fitted from where its hyperparameters were last, and note where they are now."""
-    coordinates = rotation if spec.rotated else None
-    coordinates = coordinates or Coordinates.plain(data.x.shape[1], data.periodic)
-    model = fit_model(spec, data, coordinates, kernels.get(spec))
+    plain = Coordinates.plain(data.x.shape[1], data.periodic)
+    model = fit_model(spec, data, (rotation if spec.rotated else None) or plain, kernels.get(spec))
     kernels[spec] = model.process.kernel
     return model
 
@@ -296,7 +299,7 @@ def _largest_warp(data: Heights) -> float:
     return LARGEST_WARPED_NOISE / math.sqrt(max(float(np.max(data.noise)), 1e-300))
 
 
-def _neighbours(spec: ModelSpec, data: Heights, can_rotate: bool) -> list[ModelSpec]:
+def _neighbours(spec: ModelSpec, data: Heights, can_rotate: bool, sums: bool) -> list[ModelSpec]:
     """Return a kind of model and those that differ from it in one respect."""
     n, dim = data.x.shape
     # Where many heights are cut off by a warp, its evidence means nothing.
@@ -307,7 +310,7 @@ def _neighbours(spec: ModelSpec, data: Heights, can_rotate: bool) -> list[ModelS
     # Heights that are far above anything that matters would decide whether all are a sum; that points the way to low
     # ground, but is no model of it.
     is_steep = float(np.max(data.height)) > HIGHEST_SUM * data.relevant_height
-    can_be_sum = dim > 1 and not (is_steep and not data.few_are_low)
+    can_be_sum = sums and dim > 1 and not (is_steep and not data.few_are_low)
     if spec.structure == "additive" and not can_be_sum:
         spec = replace(spec, structure="isotropic")
     found = [replace(spec, nu=nu) for nu in SMOOTHNESSES]
@@ -351,7 +354,7 @@ def _plan(task: Task, made: Round, known: Knowledge, unit: FloatArray) -> Round:
         points = with_checks(task, made.surrogate, points, unit, size)
     return replace(
         made,
-        rotation=_rotation(draws, made.rotation, task.periodic),
+        rotation=Coordinates.rounding_narrow(draws, task.periodic) or made.rotation,
         n_drawn=n_drawn,
         predictions=(*made.predictions, _predict(made, known, points, drawing)),
         plan=points,
@@ -373,10 +376,10 @@ def _points_at(
 def _predict(made: Round, known: Knowledge, points: FloatArray, drawn: bool) -> Prediction:
     model = made.surrogate.model
     data, noise = known.heights(), known.new_noise()
-    variance = model.variance(points) + noise
-    bare = model.bare_variance(points, data.noise) + noise if model.spec.doubts_far_heights else variance
+    mean, variance = model.height(points), model.variance(points)
+    bare_mean, bare_variance = model.bare(points, data.noise) if model.spec.doubts_far_heights else (mean, variance)
     limit = data.relevant_height if model.spec.compresses_far_heights else math.inf
-    return Prediction(made.n, known.lowest, limit, model.height(points), variance, bare, drawn)
+    return Prediction(made.n, known.lowest, limit, mean, variance + noise, bare_mean, bare_variance + noise, drawn)
 
 
 def _decide_drawn(task: Task, made: Round, known: Knowledge) -> int:
@@ -386,11 +389,3 @@ def _decide_drawn(task: Task, made: Round, known: Knowledge) -> int:
     wrong = surprise(made.predictions, known)
     share = SMALLEST_DRAWN * min(max(wrong, 1.0), LARGEST_DRAWN / SMALLEST_DRAWN)
     return max(1, round(share * task.budget))
-
-
-def _rotation(draws: FloatArray, old: Coordinates | None, periodic: Periodic) -> Coordinates | None:
-    """Return the coordinates in which the draws are round, if they are narrow anywhere."""
-    if draws.shape[1] == 1:
-        return None
-    smallest = math.sqrt(max(float(np.linalg.eigvalsh(np.cov(unrolled(draws, periodic).T))[0]), 0.0))
-    return Coordinates.rounding(draws, periodic) if smallest < NARROW_SD else old
