@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import zhat
+
 # At the end: one of the studies is called coverage, like a package that others may want to import.
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 grid = importlib.import_module("study_grid")
@@ -77,6 +79,15 @@ def check_scores(scores, fewest):
     assert np.sum(np.abs(scores) > 5.0) <= 1
     # Intervals as wide as the sea would cover too.
     assert np.mean(np.abs(scores) > 0.1) > 0.4
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_interval_is_no_wider_than_it_must_be(seed):
+    # Steep ground that no point is near to must not make up for the accuracy elsewhere.
+    hennig = zhat.problems.get("hennig")
+    found = zhat.estimate(hennig.energy, hennig.bounds, 10.0, 192, seed=seed, vectorized=True)
+    assert abs(found.log_z - hennig.log_z(10.0)) < 1e-3
+    assert found.std_error < 0.01
 
 
 def test_intervals_cover_on_the_papers_problems():
