@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 #: Marks a file as ours; the number rises with every change that an older zhat could not read.
 _FORMAT = "zhat-estimate"
 _VERSION = 2
+#: So many reasons for failures are named in a summary.
+MOST_REASONS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +190,11 @@ class Estimate:
             + (f"; {self.n_given} more were given" if self.n_given else ""),
             f"status    {self.status}",
         ]
-        lines += [f"failed    {count} x {reason}" for reason, count in self.evaluations.failures_by_reason()[:5]]
+        reasons = self.evaluations.failures_by_reason()
+        lines += [f"failed    {count} x {reason}" for reason, count in reasons[:MOST_REASONS]]
+        if others := reasons[MOST_REASONS:]:
+            count = sum(count for _, count in others)
+            lines.append(f"failed    {count} more, for {len(others)} other reason{'s' if len(others) > 1 else ''}")
         return "\n".join(lines)
 
     def __str__(self) -> str:

@@ -44,6 +44,22 @@ def test_a_study_opened_anew_for_every_step_gives_the_same_bits(method, tmp_path
         equal(study.estimate(), zhat.estimate(energy, BOUNDS, 4.0, BUDGET, method=method, seed=11))
 
 
+def test_the_order_of_results_does_not_make_predictions_wrong(tmp_path):
+    rng = np.random.default_rng(0)
+    with created(tmp_path / "study.db", "auto") as study:
+        pending = study.ask(6)
+        while pending:
+            # Whichever ends first; as with many workers.
+            point = pending.pop(rng.integers(len(pending)))
+            study.tell(point.id, energy(point.x))
+            pending += study.ask(1)
+        found = study.estimate()
+    in_order = zhat.estimate(energy, BOUNDS, 4.0, BUDGET, seed=11)
+    assert found.diagnostics["surprise"] < 2.0
+    assert found.std_error < 10.0 * in_order.std_error
+    assert abs(found.log_z - in_order.log_z) < 3.0 * math.hypot(found.std_error, in_order.std_error)
+
+
 @pytest.mark.parametrize("method", ["auto", "mvs-exact"])
 def test_failures_and_walls_in_a_study_are_those_of_an_estimate(method, tmp_path):
     def difficult(x):

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 import os
 import re
 import signal
@@ -256,6 +257,48 @@ def test_a_program_is_an_energy(folder):
     assert "spent     30 of 30 evaluations\n" in out
     assert log_z(out) == pytest.approx(-2.56, abs=0.05)
     assert list((folder / "runs").iterdir()) == []
+
+
+#: A fifth of its runs fail, in one of six ways.
+FAILING_PROGRAM = """#!/bin/sh
+case $(awk -v a=$1 'BEGIN { print int(a * 1e6) % 30 }') in
+    0) echo "licence server is down" >&2; exit 3 ;;
+    1) kill -SEGV $$ ;;
+    2) sleep 600 & sleep 600 ;;
+    3) echo "energy: high" ;;
+    4) echo nan ;;
+    5) ;;
+    *) exec awk -v a=$1 -v b=$2 'BEGIN { if (b > 0.8) print "inf"; else print 20*((a-0.3)^2+(b-0.6)^2) }' ;;
+esac
+"""
+
+
+def test_a_program_that_fails_in_every_way_is_run_to_the_end(folder):
+    program = folder / "simulate.sh"
+    program.write_text(FAILING_PROGRAM)
+    os.chmod(program, 0o755)
+    text = STUDY.format(budget=150, method="auto")
+    command = 'command = ["./simulate.sh", "{a}", "{b}"]\ntimeout = 1'
+    (folder / "study.toml").write_text(text.replace('function = "energies.py:energy"', command))
+    code, out, err = run(folder, "run", "study.toml")
+    assert code == 0, err
+    with zhat.Study.open(folder / "study.db") as study:
+        reasons = dict(study.evaluations.failures_by_reason())
+        found = study.estimate()
+    assert 15 <= sum(reasons.values()) <= 50
+    for reason in ("exit status 3", "SIGSEGV", "timed out after 1 s", "'energy: high'", "'nan'", "printed nothing"):
+        assert any(reason in known for known in reasons), (reason, reasons)
+    assert all(f"{count} x {reason}" in out for reason, count in reasons.items())
+    low, high = found.interval()
+    assert low <= truncated_normal() <= high
+    assert subprocess.run(["pgrep", "-f", "sleep 600"], stdout=subprocess.DEVNULL).returncode == 1
+
+
+def truncated_normal():
+    """Return log of the integral of e^{-40 ((a - 0.3)² + (b - 0.6)²)} where the energies above are finite."""
+    root = math.sqrt(40.0)
+    sides = [math.erf(root * (high - centre)) + math.erf(root * centre) for high, centre in ((1.0, 0.3), (0.8, 0.6))]
+    return math.log(math.pi / 160.0 * sides[0] * sides[1])
 
 
 def test_init_writes_a_file_once_that_says_what_to_do_next(folder):

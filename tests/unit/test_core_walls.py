@@ -123,7 +123,7 @@ def test_the_probable_volume_is_off_by_what_it_says(shape):
         walls = Walls.around(x, inside(x))
         probability = np.exp(-walls.height(query))
         volume = np.mean(probability)
-        sd = math.sqrt(walls.relative_variance(query, probability / np.sum(probability)))
+        sd = walls.relative_error(query, probability / np.sum(probability))
         scores.append(math.log(volume / np.mean(inside(query))) / sd)
     # One, give or take what eight seeds leave open.
     assert 0.4 < math.sqrt(np.mean(np.square(scores))) < 1.7
@@ -134,4 +134,4 @@ def test_walls_that_are_certain_add_nothing():
     walls = Walls.around(x, x[:, 0] < 0.5)
     query = sobol(512, 2, 1)
     query = query[query[:, 0] < 0.3]
-    assert walls.relative_variance(query, np.full(len(query), 1 / len(query))) < 1e-8
+    assert walls.relative_error(query, np.full(len(query), 1 / len(query))) < 1e-4

@@ -67,6 +67,21 @@ def test_infinities_and_failures_survive_the_file(tmp_path):
     json.loads((tmp_path / "run.json").read_text(), parse_constant=lambda word: pytest.fail(word))
 
 
+def test_a_summary_names_the_reasons_of_failures_and_counts_the_others():
+    def fails(x):
+        number = int(40 * x[0])
+        if number < 13:
+            raise RuntimeError(f"way {number}")
+        return energy(x)
+
+    result = zhat.estimate(fails, [(0, 1)], budget=400, method="mc", seed=0)
+    lines = [line for line in result.summary().splitlines() if line.startswith("failed")]
+    assert len(lines) == 11
+    named = sum(int(line.split()[1]) for line in lines)
+    assert named == np.sum(~result.evaluations.ok)
+    assert lines[-1].endswith("more, for 3 other reasons")
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

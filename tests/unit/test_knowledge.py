@@ -1,6 +1,7 @@
 """What predictions are judged by: surprises, near and far, and the residual of the draws."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,16 +11,31 @@ from zhat.estimators.knowledge import Knowledge, Prediction, far_surprise, resid
 N = 400
 
 
+def points_at(position):
+    """Return a point of its own for each position among the evaluations."""
+    return np.stack([position, np.zeros(len(position))], axis=1)
+
+
 def known_of(y, noise=0.0, position=None):
     y = np.asarray(y, dtype=float)
     position = np.arange(len(y), dtype=float) if position is None else np.asarray(position, dtype=float)
-    return Knowledge(np.zeros((len(y), 2)), y, np.full(len(y), noise), position, int(position[-1]) + 1)
+    return Knowledge(points_at(position), y, np.full(len(y), noise), position, int(position[-1]) + 1)
 
 
 def prediction_of(mean, sd, start=0, lowest=0.0, limit=math.inf, drawn=False):
     mean = np.asarray(mean, dtype=float)
     variance = np.broadcast_to(np.square(sd), mean.shape)
-    return Prediction(start, lowest, limit, mean, variance, mean, variance, drawn)
+    return Prediction(
+        start,
+        points_at(np.arange(start, start + len(mean), dtype=float)),
+        lowest,
+        limit,
+        mean,
+        variance,
+        mean,
+        variance,
+        drawn,
+    )
 
 
 @pytest.mark.parametrize("factor", [1.0, 3.0])
@@ -91,3 +107,21 @@ def test_the_noise_is_taken_out_of_the_residual():
     found = residual((prediction_of(mean, 0.3, drawn=True),), known_of(y, noise=0.09))
     # Four standard errors.
     assert abs(found.log_ratio) < 4 * 0.3 / math.sqrt(len(mean))
+
+
+def test_points_may_be_told_in_any_order_and_twice():
+    generator = np.random.default_rng(4)
+    mean = generator.uniform(0.0, 1.0, 50)
+    y = mean + 0.02 * generator.standard_normal(50)
+    predictions = (prediction_of(mean, 0.02, drawn=True),)
+    in_order = known_of(y)
+    order = generator.permutation(50)
+    # All of them told again, with other noise: only the first time is what was predicted.
+    again = y + 0.5
+    x = np.vstack([in_order.x[order], in_order.x])
+    shuffled = Knowledge(x, np.append(y[order], again), np.zeros(100), np.arange(100.0), 100)
+    assert residual(predictions, shuffled).log_ratio == pytest.approx(residual(predictions, in_order).log_ratio)
+    assert 0.8 < surprise(predictions, shuffled) < 1.2
+    # A point that was known before tells nothing of a prediction.
+    later = (prediction_of(mean, 0.02, start=0),)
+    assert surprise((replace(later[0], start=100),), shuffled) == 1.0

@@ -8,6 +8,7 @@ between 0 and r has a larger one, but then a single point among many of the othe
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,8 +76,8 @@ class Walls:
         apart = np.sum((embed(x, self.periodic) - embed(point[None, :], self.periodic)) ** 2, axis=1)
         return np.asarray(-np.expm1(-0.5 * apart / (2.0 * sd[0]) ** 2))
 
-    def relative_variance(self, x: FloatArray, weights: FloatArray) -> float:
-        """Return what the walls' unknown places contribute to the variance of log ∫ e^{-h}.
+    def relative_error(self, x: FloatArray, weights: FloatArray) -> float:
+        """Return what the walls' unknown places contribute to the standard error of log ∫ e^{-h}.
 
         The integrand, walls included, is given as points and weights that sum to 1.
         """
@@ -85,7 +86,7 @@ class Walls:
         spread = weights * np.exp(0.5 * (log_ndtr(-mean / sd) - log_ndtr(mean / sd)))
         most = np.argsort(-spread, kind="stable")[:N_DOUBTFUL]
         correlation = self.process.covariance(embed(x[most], self.periodic)) / np.outer(sd[most], sd[most])
-        return max(float(spread[most] @ correlation @ spread[most]), 0.0)
+        return math.sqrt(max(float(spread[most] @ correlation @ spread[most]), 0.0))
 
     def _distance(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         x = embed(x, self.periodic)

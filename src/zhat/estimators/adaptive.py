@@ -157,10 +157,9 @@ def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
     known = knowledge(task, Seen.of(facts), last.noise)
     density = distribution(last.surrogate, task.dim, task.generator(_INTEGRAL), THOROUGH)
     wrong, drawn = surprise(last.predictions, known), residual(last.predictions, known)
-    region = density.region(N_REGION)
+    everywhere = density.region(N_REGION)
     model, walls = last.surrogate.model, last.surrogate.walls
-    if model.spec.warp >= 0.0:
-        region = region.core(CORE_SHARE)
+    region = everywhere.core(CORE_SHARE) if model.spec.warp >= 0.0 else everywhere
     # Walls are the same for all models, and left out of the comparison.
     base = model.height(region.points)
     spread = hyperparameter_spread(model, region, base)
@@ -179,7 +178,7 @@ def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
         "hidden_mass": hidden_mass(
             last.surrogate, last.predictions, known, density.log_integral.value, task.generator(_HIDDEN)
         ),
-        "wall_error": 0.0 if walls is None else math.sqrt(walls.relative_variance(region.points, region.weights)),
+        "wall_error": 0.0 if walls is None else walls.relative_error(everywhere.points, everywhere.weights),
         "quadrature_error": density.log_integral.error,
         "noise_error": learned_shift_error(task, facts, last.noise / task.inverse_temperature**2),
     }

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from zhat.core.arrays import FloatArray
+from zhat.core.arrays import FloatArray, IndexArray
 from zhat.core.logspace import effective_sample_size, log_mean_exp
 from zhat.core.models import Heights, compressed
 from zhat.estimators.base import Task, energies_without_shift, noise_variances
@@ -133,7 +134,9 @@ class Prediction:
     Attributes
     ----------
     start
-        The position of the first of them.
+        How many evaluations there were then.
+    points
+        Which points, on the unit cube. They may be evaluated in any order, and others between them.
     lowest
         The lowest λ times energy that was known then.
     limit
@@ -147,6 +150,7 @@ class Prediction:
     """
 
     start: int
+    points: FloatArray
     lowest: float
     limit: float
     mean: FloatArray
@@ -196,14 +200,12 @@ class Residual:
 
 def residual(predictions: tuple[Prediction, ...], known: Knowledge) -> Residual:
     """Return the residual of the draws; that of a perfect surrogate where there are none."""
-    finite = np.isfinite(known.y)
     log_weights = [np.empty(0)]
-    for prediction in (prediction for prediction in predictions if prediction.drawn):
-        asked = prediction.start + np.arange(len(prediction.mean))
-        _, of_asked, of_known = np.intersect1d(asked, known.position[finite], return_indices=True)
-        height = known.y[finite][of_known] - prediction.lowest
-        # e^{-y} of a noisy y is too large by e^{σ²/2} in the mean.
-        log_weights.append(prediction.mean[of_asked] - height - 0.5 * known.noise[finite][of_known])
+    for prediction, places, tested in _put_to_the_test(predictions, known):
+        if prediction.drawn:
+            height = known.y[places] - prediction.lowest
+            # e^{-y} of a noisy y is too large by e^{σ²/2} in the mean.
+            log_weights.append(prediction.mean[tested] - height - 0.5 * known.noise[places])
     weights = np.concatenate(log_weights)
     if len(weights) == 0:
         return Residual()
@@ -213,30 +215,40 @@ def residual(predictions: tuple[Prediction, ...], known: Knowledge) -> Residual:
 def _scores(
     predictions: tuple[Prediction, ...], known: Knowledge
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return, for every prediction that was put to the test, its position, its height and its two squared scores."""
-    asked = np.concatenate([[], *(p.start + np.arange(len(p.mean)) for p in predictions)])
-    finite = np.isfinite(known.y)
-    _, of_asked, of_known = np.intersect1d(asked, known.position[finite], return_indices=True)
-    seen = np.full(len(asked), np.nan)
-    seen[of_asked] = known.y[finite][of_known]
-    height, score, bare_score = (values[of_asked] for values in _compare(predictions, seen))
-    return asked[of_asked], height - known.lowest, np.minimum(score, LARGEST_SCORE), bare_score
+    """Return, for every prediction that was put to the test, its position, its height and its two squared scores.
 
-
-def _compare(predictions: tuple[Prediction, ...], seen: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the lower of what was seen and predicted, λ times energy, and the two squared scores.
-
-    Heights are compared as the prediction knows them.
+    Heights are compared as the prediction knows them; its height is the lower of what was seen and predicted.
     """
-    found = [np.empty((3, 0))]
+    found = [np.empty((4, 0))]
+    for made, places, tested in _put_to_the_test(predictions, known):
+        height = compressed(known.y[places] - made.lowest, made.limit)
+        mean, bare_mean = made.mean[tested], made.bare_mean[tested]
+        score = (height - mean) ** 2 / np.maximum(made.variance[tested], 1e-12)
+        bare_score = (height - bare_mean) ** 2 / np.maximum(made.bare_variance[tested], 1e-12)
+        lower = np.minimum(height, mean) + made.lowest - known.lowest
+        found.append(np.array([known.position[places], lower, np.minimum(score, LARGEST_SCORE), bare_score]))
+    position, lower, score, bare_score = np.concatenate(found, axis=1)
+    return position, lower, score, bare_score
+
+
+def _put_to_the_test(
+    predictions: tuple[Prediction, ...], known: Knowledge
+) -> Iterator[tuple[Prediction, IndexArray, IndexArray]]:
+    """Yield each prediction with the facts that tell of it, and which of its points each tells of.
+
+    A fact tells of a point if it is the first finite one there since the prediction.
+    """
+    places_of: dict[bytes, list[int]] = {}
+    for place in np.flatnonzero(np.isfinite(known.y)):
+        places_of.setdefault(known.x[place].tobytes(), []).append(int(place))
     for made in predictions:
-        y, seen = np.split(seen, [len(made.mean)])
-        height = compressed(y - made.lowest, made.limit)
-        score = (height - made.mean) ** 2 / np.maximum(made.variance, 1e-12)
-        bare_score = (height - made.bare_mean) ** 2 / np.maximum(made.bare_variance, 1e-12)
-        found.append(np.array([np.minimum(height, made.mean) + made.lowest, score, bare_score]))
-    lower, scores, bare_scores = np.concatenate(found, axis=1)
-    return lower, scores, bare_scores
+        told = {
+            index: place
+            for index, point in enumerate(made.points)
+            for place in reversed(places_of.get(point.tobytes(), []))
+            if known.position[place] >= made.start
+        }
+        yield made, np.array(list(told.values()), dtype=np.intp), np.array(list(told), dtype=np.intp)
 
 
 def _root_mean_square(scores: FloatArray, weights: FloatArray) -> float:

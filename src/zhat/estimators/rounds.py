@@ -379,7 +379,8 @@ def _predict(made: Round, known: Knowledge, points: FloatArray, drawn: bool) -> 
     mean, variance = model.height(points), model.variance(points)
     bare_mean, bare_variance = model.bare(points, data.noise) if model.spec.doubts_far_heights else (mean, variance)
     limit = data.relevant_height if model.spec.compresses_far_heights else math.inf
-    return Prediction(made.n, known.lowest, limit, mean, variance + noise, bare_mean, bare_variance + noise, drawn)
+    claimed = (mean, variance + noise, bare_mean, bare_variance + noise)
+    return Prediction(made.n, points, known.lowest, limit, *claimed, drawn)
 
 
 def _decide_drawn(task: Task, made: Round, known: Knowledge) -> int:
