@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 import pickle
+import sys
 from functools import lru_cache
+from pathlib import Path
 from typing import cast
 
 import cloudpickle
@@ -36,7 +39,7 @@ def energy_of(evaluate: Evaluate) -> object:
 
 def described(error: BaseException) -> str:
     """Return an exception in one line."""
-    return f"{type(error).__name__}: {error}"
+    return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 class Portable:
@@ -50,9 +53,9 @@ class Portable:
         """Evaluate one point, in the process where the function was made."""
         return guarded(self._evaluate, x, ANY_FAILURE)
 
-    def __reduce__(self) -> tuple[type[Packed], tuple[bytes]]:
+    def __reduce__(self) -> tuple[type[Packed], tuple[bytes, tuple[str, ...]]]:
         """Arrive as `Packed`."""
-        return Packed, (self.packed(),)
+        return Packed, (self.packed(), own_folders())
 
     def packed(self) -> bytes:
         """Return the function as bytes."""
@@ -67,19 +70,32 @@ class Packed:
     If it were loaded on arrival, one that cannot be would break the executor instead of failing its point.
     """
 
-    def __init__(self, content: bytes) -> None:
+    def __init__(self, content: bytes, folders: tuple[str, ...]) -> None:
         self._content = content
+        self._folders = folders
 
     def __call__(self, x: FloatArray) -> Outcome:
         """Evaluate one point."""
         try:
-            evaluate = _loaded(self._content)
+            evaluate = _loaded(self._content, self._folders)
         except ANY_FAILURE as error:
             return Outcome(math.nan, f"the energy could not be loaded where it is evaluated: {described(error)}")
         return guarded(evaluate, x, ANY_FAILURE)
 
 
 @lru_cache(maxsize=4)
-def _loaded(content: bytes) -> Evaluate:
+def _loaded(content: bytes, folders: tuple[str, ...]) -> Evaluate:
     # Executors send the function along with every point; what it loads or caches should be loaded once.
+    sys.path.extend(folder for folder in folders if folder not in sys.path and os.path.isdir(folder))
     return cast(Evaluate, pickle.loads(content))
+
+
+def own_folders() -> tuple[str, ...]:
+    """Return where modules of the user's own are found here, beyond what is installed.
+
+    Functions of a module travel by its name. Workers that share a file system find it in the same folder.
+    """
+    installed = [Path(prefix).resolve() for prefix in {sys.prefix, sys.base_prefix}]
+    found = [Path(entry or os.curdir).resolve() for entry in sys.path]
+    own = (path for path in found if path.is_dir() and not any(path.is_relative_to(prefix) for prefix in installed))
+    return tuple(dict.fromkeys(str(path) for path in own))
