@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from zhat.estimators.knowledge import Knowledge, Prediction, far_surprise, residual, surprise
+from zhat.estimators.knowledge import Knowledge, Prediction, far_surprise, n_looks, residual, surprise
 
 N = 400
 
@@ -125,3 +125,13 @@ def test_points_may_be_told_in_any_order_and_twice():
     # A point that was known before tells nothing of a prediction.
     later = (prediction_of(mean, 0.02, start=0),)
     assert surprise((replace(later[0], start=100),), shuffled) == 1.0
+
+
+def test_looks_are_counted_since_the_last_one_that_found_something():
+    # Two axes: heights above 13 are too high to matter. The third prediction is of a place that matters.
+    mean = np.array([40.0, 50.0, 5.0, 60.0, 30.0, 20.0])
+    predictions = (prediction_of(mean, 1.0),)
+    assert n_looks(predictions, known_of([70.0, 9.0, 0.0, 80.0, 15.0, 14.0]), 3.0) == 5
+    assert n_looks(predictions, known_of([70.0, 2.0, 0.0, 80.0, 15.0, 14.0]), 3.0) == 3
+    assert n_looks(predictions, known_of([70.0, 2.0, 0.0, 80.0, 15.0, 1.0]), 3.0) == 0
+    assert n_looks((), known_of([0.0, 1.0]), 3.0) == 0

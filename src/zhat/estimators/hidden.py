@@ -9,7 +9,7 @@ from scipy.special import ndtr
 
 from zhat.core.arrays import sobol
 from zhat.core.models import Surrogate
-from zhat.estimators.knowledge import Knowledge, Prediction, far_surprise
+from zhat.estimators.knowledge import Knowledge, Prediction, far_surprise, n_looks
 
 #: Only places that the surrogate puts above this height can hide anything.
 HIDDEN_HEIGHT = 3.0
@@ -49,12 +49,14 @@ def hidden_mass(
         expected *= np.exp(-walls.height(points))
     hidden = np.where(far, np.maximum(expected - np.exp(-np.maximum(height, HIDDEN_HEIGHT)), 0.0), 0.0)
     # About as many places are independent of each other as there are data. A mode that hides in one of them is taken
-    # to be no larger than those that were found, and too rare a chance to be no matter for an interval.
-    chance = min(1.0, likely * len(known.y) / CHANCE_THAT_MATTERS)
+    # to be no larger than those that were found, and too rare a chance to be no matter for an interval. A surrogate
+    # that is wrong far from the integrand makes a mode likely anywhere; every look that finds none makes it less so.
+    largest_chance = 1.0 / (1.0 + n_looks(predictions, known, HIDDEN_HEIGHT))
+    chance = min(largest_chance, likely * len(known.y) / CHANCE_THAT_MATTERS)
     ratio = math.exp(min(math.log(max(float(np.mean(hidden)), 1e-300)) - log_integral, 0.0))
     # Unless ground lower than any that was seen is not too unlikely: then it is larger by as much as that is lower.
     share_below = max(float(np.mean(below)), 1e-300)
-    chance_below = min(1.0, share_below * len(known.y) / CHANCE_THAT_MATTERS)
+    chance_below = min(largest_chance, share_below * len(known.y) / CHANCE_THAT_MATTERS)
     density = np.exp(-0.5 * (height / sd) ** 2) / math.sqrt(2.0 * math.pi)
     depth = float(np.mean(np.where(far, sd * density - height * below, 0.0))) / share_below
     return chance * math.log1p(ratio) + chance_below * min(max(depth, 0.0), DEEPEST_HIDDEN)

@@ -182,6 +182,21 @@ def far_surprise(predictions: tuple[Prediction, ...], known: Knowledge) -> float
     return max(1.0, math.sqrt(float(np.median(score[far])) / MEDIAN_SQUARE))
 
 
+def n_looks(predictions: tuple[Prediction, ...], known: Knowledge, matters: float) -> int:
+    """Return how often in a row, up to now, a place that was taken for too high to matter has proved to be.
+
+    Heights below ``matters`` do; what a prediction took for too high is beyond the relevant height.
+    """
+    limit = known.heights().relevant_height
+    looks = [np.empty((2, 0))]
+    for made, places, tested in _put_to_the_test(predictions, known):
+        far = made.mean[tested] + made.lowest - known.lowest > limit
+        looks.append(np.array([known.position[places], known.y[places] - known.lowest])[:, far])
+    position, height = np.concatenate(looks, axis=1)
+    found = height[np.argsort(position)] < matters
+    return len(found) if not np.any(found) else int(np.argmax(found[::-1]))
+
+
 @dataclass(frozen=True)
 class Residual:
     """What the draws from e^{-height} say of the surrogate that they were drawn from.
