@@ -110,6 +110,11 @@ class ModelSpec:
         return of_kernel + n_trend_terms(self.trend, dim, periodic) + int(self.warp != 0.0)
 
 
+def relevant_height(dim: int) -> float:
+    """Return the height above which an integrand of so many axes hardly matters."""
+    return RELEVANT_HEIGHT + RELEVANT_HEIGHT_PER_AXIS * float(dim)
+
+
 @dataclass(frozen=True, eq=False)
 class Heights:
     """Finite heights on the unit cube: where, how high, and with which noise variance. The lowest is 0.
@@ -125,7 +130,7 @@ class Heights:
     @property
     def relevant_height(self) -> float:
         """The height above which the integrand hardly matters."""
-        return RELEVANT_HEIGHT + RELEVANT_HEIGHT_PER_AXIS * float(self.x.shape[1])
+        return relevant_height(self.x.shape[1])
 
     @property
     def n_low(self) -> int:

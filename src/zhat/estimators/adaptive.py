@@ -19,6 +19,7 @@ from zhat.core.belief import belief, hyperparameter_spread, plausible, smoothnes
 from zhat.core.models import Model
 from zhat.core.target import QUICK, THOROUGH, Target
 from zhat.estimators.base import LARGEST_NOISE, Finding, Task, learned_shift_error, share_left, without_values
+from zhat.estimators.correction import correction
 from zhat.estimators.gauss import (
     GOOD_ENOUGH,
     n_nodes,
@@ -47,6 +48,10 @@ HIDDEN_WORTH_A_WORD = 0.1
 WRONG_WORTH_A_WORD = 3.0
 CONVERGED = 0.01
 EVEN_ENOUGH = 0.3
+#: The parts of the error that are the models', the error from which on draws may know better, and how much better.
+OF_MODELS = ("surrogate_error", "model_error", "hyperparameter_error")
+WORTH_A_CORRECTION = 0.02
+MUCH_BETTER = 2.0
 #: So many outliers are named.
 MOST_OUTLIERS_NAMED = 5
 #: Generators' purposes, beyond those of the rounds.
@@ -194,11 +199,17 @@ def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
         "n_models": float(len(opinions)),
         "noise_std": math.sqrt(known.new_noise()) / task.inverse_temperature,
     }
-    error = math.hypot(*parts.values())
     # The last checks may have found what the rule does not know.
     value = rule_value(task, Seen.of(facts)) if parts["surrogate_error"] < GOOD_ENOUGH else None
     if value is None:
         value = density.log_integral.value + shift - known.lowest
+    of_models = math.hypot(*(parts[name] for name in OF_MODELS))
+    by_draws = correction(task, Seen.of(facts), last, known) if of_models > WORTH_A_CORRECTION else None
+    if by_draws is not None and MUCH_BETTER * by_draws.error < of_models:
+        value = by_draws.log_z
+        parts |= dict.fromkeys(OF_MODELS, 0.0) | {"draw_error": by_draws.error}
+        diagnostics |= parts
+    error = math.hypot(*parts.values())
     notes = _notes(task, known, parts, wrong, drawn) + _noise_notes(task, known, model)
     return Finding(value, error, notes, diagnostics)
 

@@ -11,13 +11,15 @@ import numpy as np
 
 from zhat.core.arrays import FloatArray, IndexArray
 from zhat.core.logspace import effective_sample_size, log_mean_exp
-from zhat.core.models import Heights, compressed
+from zhat.core.models import Heights, compressed, relevant_height
 from zhat.estimators.base import Task, energies_without_shift, noise_variances
 from zhat.evaluations import Evaluations
 
 #: A single prediction counts as wrong by at most the root of this, in sds; and to begin with, so many were right.
 LARGEST_SCORE = 100.0
 PRIOR_WEIGHT = 2.0
+#: Heights so many times as high as any that matter are as good as any higher.
+FAR_ABOVE = 1e4
 #: The median of the square of a standard normal variable, and how many it takes for one to mean anything.
 MEDIAN_SQUARE = 0.455
 FEWEST_FAR = 8
@@ -112,8 +114,17 @@ class Knowledge:
     def heights(self) -> Heights:
         """Return the finite ones, from the lowest up."""
         finite = np.isfinite(self.y)
-        height = self.y[finite] - self.lowest
+        height = np.minimum(self.y[finite] - self.lowest, self.highest)
         return Heights(self.x[finite], height, self.noise[finite], self.periodic)
+
+    @property
+    def highest(self) -> float:
+        """The height from which on all are alike: far above any that matter, but not below half of those seen.
+
+        While most are as high as that, the way down to low ground is in them.
+        """
+        height = self.y[np.isfinite(self.y)] - self.lowest
+        return max(FAR_ABOVE * relevant_height(self.x.shape[1]), float(np.median(height)))
 
 
 def knowledge(task: Task, seen: Seen, learned: float) -> Knowledge:

@@ -309,7 +309,7 @@ def _neighbours(spec: ModelSpec, data: Heights, can_rotate: bool, sums: bool) ->
     spec = replace(spec, warp=min(spec.warp, warps[-1]))
     # Heights that are far above anything that matters would decide whether all are a sum; that points the way to low
     # ground, but is no model of it.
-    is_steep = float(np.max(data.height)) > HIGHEST_SUM * data.relevant_height
+    is_steep = float(np.max(data.height)) >= HIGHEST_SUM * data.relevant_height
     can_be_sum = sums and dim > 1 and not (is_steep and not data.few_are_low)
     if spec.structure == "additive" and not can_be_sum:
         spec = replace(spec, structure="isotropic")

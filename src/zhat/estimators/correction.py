@@ -1,0 +1,56 @@
+"""The other estimate: the integral of the surrogate that the last draws came from, corrected by what they found."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from zhat.core.logspace import effective_sample_size, log_mean_exp
+from zhat.core.target import THOROUGH
+from zhat.estimators.base import Task
+from zhat.estimators.knowledge import Knowledge, Seen
+from zhat.estimators.planning import distribution
+from zhat.estimators.rounds import Round, round_at
+
+#: Fewer draws than this correct nothing, nor do any whose weights are worth less than this share of them.
+FEWEST_DRAWS = 12
+SMALLEST_SHARE = 0.5
+#: A generator's purpose, beyond those of the rounds and of the method.
+_DESIGN = 1_000_039
+
+
+@dataclass(frozen=True)
+class Correction:
+    """log ∫ e^{-λf} on the unit cube by the draws, and its standard error."""
+
+    log_z: float
+    error: float
+
+
+def correction(task: Task, seen: Seen, last: Round, known: Knowledge) -> Correction | None:
+    """Return what the last draws make of the surrogate that they came from; None if they cannot tell.
+
+    It rests on no model: where the draws are, they are as likely as that surrogate says. So it stands where models that
+    know the draws too can no longer agree with each other or with themselves.
+    """
+    drawn = [made for made in last.predictions if made.drawn]
+    if not drawn or known.is_noisy:
+        return None
+    made = drawn[-1]
+    design = round_at(task, seen.head(made.start), False)
+    told = {x.tobytes(): y for x, y, at in zip(known.x, known.y, known.position, strict=True) if at >= made.start}
+    is_told = np.array([point.tobytes() in told for point in made.points])
+    if design is None or np.sum(is_told) < FEWEST_DRAWS:
+        return None
+    points = made.points[is_told]
+    height = np.array([told[point.tobytes()] for point in points]) - made.lowest
+    log_weights = design.surrogate.height(points) - height
+    n, share = len(points), effective_sample_size(log_weights) / len(points)
+    if not share >= SMALLEST_SHARE:
+        return None
+    integral = distribution(design.surrogate, task.dim, task.generator(_DESIGN), THOROUGH).log_integral
+    of_draws = math.sqrt((1.0 / share - 1.0) / n)
+    value = integral.value - made.lowest + log_mean_exp(log_weights)
+    return Correction(value, math.hypot(of_draws, integral.error))
