@@ -7,6 +7,7 @@ import pytest
 from scipy.integrate import quad
 
 import zhat
+from zhat.core.target import THOROUGH
 from zhat.estimators.adaptive import last_round
 from zhat.estimators.correction import correction
 from zhat.estimators.knowledge import Seen, knowledge
@@ -29,7 +30,7 @@ def log_z(top):
 def corrected(result):
     task, facts = result.task, result.evaluations
     last = last_round(task, facts)
-    return correction(task, Seen.of(facts), last, knowledge(task, Seen.of(facts), last.noise))
+    return correction(task, Seen.of(facts), last, knowledge(task, Seen.of(facts), last.noise), THOROUGH)
 
 
 @pytest.mark.parametrize(("function", "top"), [(energy, 1.0), (walled, 0.6)], ids=["box", "wall"])

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from zhat.core.models import ModelSpec
 from zhat.estimators.knowledge import Knowledge, Prediction, far_surprise, n_looks, residual, surprise
 
 N = 400
@@ -26,6 +27,7 @@ def prediction_of(mean, sd, start=0, lowest=0.0, limit=math.inf, drawn=False):
     mean = np.asarray(mean, dtype=float)
     variance = np.broadcast_to(np.square(sd), mean.shape)
     return Prediction(
+        ModelSpec(),
         start,
         points_at(np.arange(start, start + len(mean), dtype=float)),
         lowest,

@@ -99,6 +99,11 @@ class ModelSpec:
         """
         return self.trend == "constant" and self.warp == 0.0 and self.structure != "additive"
 
+    def takes_far_heights_like(self, other: ModelSpec) -> bool:
+        """Return whether another kind of model makes the same of heights that cannot matter."""
+        mine, others = ((spec.doubts_far_heights, spec.compresses_far_heights) for spec in (self, other))
+        return mine == others
+
     @property
     def process_trend(self) -> TrendName:
         """The trend of the process, as far as it is not taken off beforehand."""

@@ -16,10 +16,10 @@ import numpy as np
 
 from zhat.core.arrays import FloatArray, Surface, sobol
 from zhat.core.belief import belief, hyperparameter_spread, plausible, smoothness_doubt
-from zhat.core.models import Model
-from zhat.core.target import QUICK, THOROUGH, Target
+from zhat.core.models import Model, Surrogate
+from zhat.core.target import QUICK, THOROUGH, Region, Target
 from zhat.estimators.base import LARGEST_NOISE, Finding, Task, learned_shift_error, share_left, without_values
-from zhat.estimators.correction import correction
+from zhat.estimators.correction import better_by_draws
 from zhat.estimators.gauss import (
     GOOD_ENOUGH,
     n_nodes,
@@ -29,8 +29,8 @@ from zhat.estimators.gauss import (
     rule_value,
     with_checks,
 )
-from zhat.estimators.hidden import hidden_mass
-from zhat.estimators.knowledge import Knowledge, Residual, Seen, knowledge, residual, surprise
+from zhat.estimators.hidden import HIDDEN_HEIGHT, hidden_mass
+from zhat.estimators.knowledge import Knowledge, Residual, Seen, knowledge, n_looks, residual, surprise
 from zhat.estimators.landscape import landscape_of_rounds
 from zhat.estimators.outliers import outliers
 from zhat.estimators.planning import N_DRAWS, distribution, next_points
@@ -48,10 +48,8 @@ HIDDEN_WORTH_A_WORD = 0.1
 WRONG_WORTH_A_WORD = 3.0
 CONVERGED = 0.01
 EVEN_ENOUGH = 0.3
-#: The parts of the error that are the models', the error from which on draws may know better, and how much better.
+#: The parts of the error that are the models'.
 OF_MODELS = ("surrogate_error", "model_error", "hyperparameter_error")
-WORTH_A_CORRECTION = 0.02
-MUCH_BETTER = 2.0
 #: So many outliers are named.
 MOST_OUTLIERS_NAMED = 5
 #: Generators' purposes, beyond those of the rounds.
@@ -159,12 +157,66 @@ def _fresh_plan(task: Task, facts: Evaluations, pending: FloatArray, current: Ro
 
 
 def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
-    known = knowledge(task, Seen.of(facts), last.noise)
+    seen = Seen.of(facts)
+    known = knowledge(task, seen, last.noise)
     density = distribution(last.surrogate, task.dim, task.generator(_INTEGRAL), THOROUGH)
+    integral, region, walls = density.log_integral, density.region(N_REGION), last.surrogate.walls
     wrong, drawn = surprise(last.predictions, known), residual(last.predictions, known)
-    everywhere = density.region(N_REGION)
-    model, walls = last.surrogate.model, last.surrogate.walls
-    region = everywhere.core(CORE_SHARE) if model.spec.warp >= 0.0 else everywhere
+    shift, parts, doubts = _of_models(known, last, region, wrong)
+    # Every look at a place of no interest that finds none makes hidden modes less likely.
+    chance = 1.0 / (1.0 + n_looks(last.predictions, known, HIDDEN_HEIGHT))
+    explorer, generator = _explorer(last), task.generator(_HIDDEN)
+    hidden = hidden_mass(explorer, last.predictions, known, integral.value, generator, chance)
+    parts |= {
+        "hidden_mass": hidden,
+        "wall_error": 0.0 if walls is None else walls.relative_error(region.points, region.weights),
+        "quadrature_error": integral.error,
+        "noise_error": learned_shift_error(task, facts, last.noise / task.inverse_temperature**2),
+    }
+    # The last checks may have found what the rule does not know.
+    value = rule_value(task, seen) if parts["surrogate_error"] < GOOD_ENOUGH else None
+    value = integral.value + shift - known.lowest if value is None else value
+    of_models = math.hypot(*(parts[name] for name in OF_MODELS))
+    by_draws = better_by_draws(task, seen, last, known, value, math.hypot(of_models, parts["wall_error"]))
+    if by_draws is not None:
+        value = by_draws.log_z
+        parts |= dict.fromkeys(OF_MODELS, 0.0) | {"draw_error": by_draws.error}
+    diagnostics: dict[str, float | str] = {
+        **parts,
+        "surprise": wrong,
+        **doubts,
+        "residual": drawn.log_ratio,
+        "residual_effective_share": drawn.effective_share,
+        **_description(last.surrogate.model),
+        "quadrature_method": integral.method,
+        "noise_std": math.sqrt(known.new_noise()) / task.inverse_temperature,
+    }
+    notes = _notes(task, known, parts, wrong, drawn) + _noise_notes(task, known, last.surrogate.model)
+    return Finding(value, math.hypot(*parts.values()), notes, diagnostics)
+
+
+def _explorer(last: Round) -> Surrogate:
+    """Return the surrogate that tells what may be hidden: of the kind with which the last round looked for that.
+
+    A kind of model that comes up last may be unsure of places which no round thought worth a look.
+    """
+    if not last.predictions:
+        return last.surrogate
+    looked = last.predictions[-1].spec
+    alike = (model for model in last.models if model.spec.takes_far_heights_like(looked))
+    return Surrogate(next(alike, last.surrogate.model), last.surrogate.walls)
+
+
+def _of_models(
+    known: Knowledge, last: Round, region: Region, wrong: float
+) -> tuple[float, dict[str, float], dict[str, float]]:
+    """Return what plausible models add to the surrogate's log integral, what they leave open, and how they are doubted.
+
+    ``region`` is where the integrand is; ``wrong`` is what predictions were wrong by.
+    """
+    model = last.surrogate.model
+    if model.spec.warp >= 0.0:
+        region = region.core(CORE_SHARE)
     # Walls are the same for all models, and left out of the comparison.
     base = model.height(region.points)
     spread = hyperparameter_spread(model, region, base)
@@ -180,38 +232,13 @@ def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
         "surrogate_error": math.sqrt(float(weights @ [opinion.variance for opinion in opinions])),
         "model_error": math.sqrt(float(weights @ (shifts - shift) ** 2)),
         "hyperparameter_error": max(wrong, 1.0) * math.sqrt(spread.variance),
-        "hidden_mass": hidden_mass(
-            last.surrogate, last.predictions, known, density.log_integral.value, task.generator(_HIDDEN)
-        ),
-        "wall_error": 0.0 if walls is None else walls.relative_error(everywhere.points, everywhere.weights),
-        "quadrature_error": density.log_integral.error,
-        "noise_error": learned_shift_error(task, facts, last.noise / task.inverse_temperature**2),
     }
-    diagnostics: dict[str, float | str] = {
-        **parts,
-        "surprise": wrong,
+    doubts = {
         "doubt": math.sqrt(spread.doubt),
         "smoothness_doubt": math.sqrt(rougher),
-        "residual": drawn.log_ratio,
-        "residual_effective_share": drawn.effective_share,
-        **_description(model),
-        "quadrature_method": density.log_integral.method,
         "n_models": float(len(opinions)),
-        "noise_std": math.sqrt(known.new_noise()) / task.inverse_temperature,
     }
-    # The last checks may have found what the rule does not know.
-    value = rule_value(task, Seen.of(facts)) if parts["surrogate_error"] < GOOD_ENOUGH else None
-    if value is None:
-        value = density.log_integral.value + shift - known.lowest
-    of_models = math.hypot(*(parts[name] for name in OF_MODELS))
-    by_draws = correction(task, Seen.of(facts), last, known) if of_models > WORTH_A_CORRECTION else None
-    if by_draws is not None and MUCH_BETTER * by_draws.error < of_models:
-        value = by_draws.log_z
-        parts |= dict.fromkeys(OF_MODELS, 0.0) | {"draw_error": by_draws.error}
-        diagnostics |= parts
-    error = math.hypot(*parts.values())
-    notes = _notes(task, known, parts, wrong, drawn) + _noise_notes(task, known, model)
-    return Finding(value, error, notes, diagnostics)
+    return shift, parts, doubts
 
 
 def _description(model: Model) -> dict[str, float | str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from zhat.core.logspace import effective_sample_size, log_mean_exp
-from zhat.core.target import THOROUGH
+from zhat.core.target import QUICK, THOROUGH, Effort
 from zhat.estimators.base import Task
 from zhat.estimators.knowledge import Knowledge, Seen
 from zhat.estimators.planning import distribution
@@ -17,6 +17,12 @@ from zhat.estimators.rounds import Round, round_at
 #: Fewer draws than this correct nothing, nor do any whose weights are worth less than this share of them.
 FEWEST_DRAWS = 12
 SMALLEST_SHARE = 0.5
+#: The models' error from which on draws may know better, and how much better they must.
+WORTH_A_CORRECTION = 0.02
+MUCH_BETTER = 2.0
+#: Models and draws may differ by so much, and by so many standard errors, before the draws are believed.
+LARGEST_DIFFERENCE = 0.1
+LARGEST_DIFFERENCE_SDS = 5.0
 #: A generator's purpose, beyond those of the rounds and of the method.
 _DESIGN = 1_000_039
 
@@ -29,7 +35,24 @@ class Correction:
     error: float
 
 
-def correction(task: Task, seen: Seen, last: Round, known: Knowledge) -> Correction | None:
+def better_by_draws(
+    task: Task, seen: Seen, last: Round, known: Knowledge, log_z: float, error: float
+) -> Correction | None:
+    """Return the estimate by the draws if it is to take the place of the models', which have this error.
+
+    It is where it is much better, and where the models' differs from it by more than both can be wrong: then they see
+    ground that is not there.
+    """
+    quick = correction(task, seen, last, known, QUICK)
+    if quick is None:
+        return None
+    limit = LARGEST_DIFFERENCE + LARGEST_DIFFERENCE_SDS * math.hypot(error, quick.error)
+    if abs(quick.log_z - log_z) <= limit and (error < WORTH_A_CORRECTION or MUCH_BETTER * quick.error > error):
+        return None
+    return correction(task, seen, last, known, THOROUGH)
+
+
+def correction(task: Task, seen: Seen, last: Round, known: Knowledge, effort: Effort) -> Correction | None:
     """Return what the last draws make of the surrogate that they came from; None if they cannot tell.
 
     It rests on no model: where the draws are, they are as likely as that surrogate says. So it stands where models that
@@ -50,7 +73,7 @@ def correction(task: Task, seen: Seen, last: Round, known: Knowledge) -> Correct
     n, share = len(points), effective_sample_size(log_weights) / len(points)
     if not share >= SMALLEST_SHARE:
         return None
-    integral = distribution(design.surrogate, task.dim, task.generator(_DESIGN), THOROUGH).log_integral
+    integral = distribution(design.surrogate, task.dim, task.generator(_DESIGN), effort).log_integral
     of_draws = math.sqrt((1.0 / share - 1.0) / n)
     value = integral.value - made.lowest + log_mean_exp(log_weights)
     return Correction(value, math.hypot(of_draws, integral.error))

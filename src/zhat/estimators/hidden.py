@@ -9,7 +9,7 @@ from scipy.special import ndtr
 
 from zhat.core.arrays import sobol
 from zhat.core.models import Surrogate
-from zhat.estimators.knowledge import Knowledge, Prediction, far_surprise, n_looks
+from zhat.estimators.knowledge import Knowledge, Prediction, far_surprise
 
 #: Only places that the surrogate puts above this height can hide anything.
 HIDDEN_HEIGHT = 3.0
@@ -27,10 +27,12 @@ def hidden_mass(
     known: Knowledge,
     log_integral: float,
     generator: np.random.Generator,
+    largest_chance: float = 1.0,
 ) -> float:
     """Return the mass that may hide where the surrogate sees none, as a share of what it sees.
 
-    Heights are normal with the surrogate's mean and sd; ``log_integral`` is that of e^{-mean}.
+    Heights are normal with the surrogate's mean and sd; ``log_integral`` is that of e^{-mean}. A surrogate that is
+    wrong far from the integrand makes a mode likely anywhere; ``largest_chance`` is what looking leaves of that.
     """
     model, walls = surrogate.model, surrogate.walls
     if model.spec.warp < 0.0:
@@ -49,9 +51,7 @@ def hidden_mass(
         expected *= np.exp(-walls.height(points))
     hidden = np.where(far, np.maximum(expected - np.exp(-np.maximum(height, HIDDEN_HEIGHT)), 0.0), 0.0)
     # About as many places are independent of each other as there are data. A mode that hides in one of them is taken
-    # to be no larger than those that were found, and too rare a chance to be no matter for an interval. A surrogate
-    # that is wrong far from the integrand makes a mode likely anywhere; every look that finds none makes it less so.
-    largest_chance = 1.0 / (1.0 + n_looks(predictions, known, HIDDEN_HEIGHT))
+    # to be no larger than those that were found, and too rare a chance to be no matter for an interval.
     chance = min(largest_chance, likely * len(known.y) / CHANCE_THAT_MATTERS)
     ratio = math.exp(min(math.log(max(float(np.mean(hidden)), 1e-300)) - log_integral, 0.0))
     # Unless ground lower than any that was seen is not too unlikely: then it is larger by as much as that is lower.

@@ -11,7 +11,7 @@ import numpy as np
 
 from zhat.core.arrays import FloatArray, IndexArray
 from zhat.core.logspace import effective_sample_size, log_mean_exp
-from zhat.core.models import Heights, compressed, relevant_height
+from zhat.core.models import Heights, ModelSpec, compressed, relevant_height
 from zhat.estimators.base import Task, energies_without_shift, noise_variances
 from zhat.evaluations import Evaluations
 
@@ -19,7 +19,7 @@ from zhat.evaluations import Evaluations
 LARGEST_SCORE = 100.0
 PRIOR_WEIGHT = 2.0
 #: Heights so many times as high as any that matter are as good as any higher.
-FAR_ABOVE = 1e4
+FAR_ABOVE = 1e8
 #: The median of the square of a standard normal variable, and how many it takes for one to mean anything.
 MEDIAN_SQUARE = 0.455
 FEWEST_FAR = 8
@@ -144,6 +144,8 @@ class Prediction:
 
     Attributes
     ----------
+    spec
+        What the model is that predicted.
     start
         How many evaluations there were then.
     points
@@ -160,6 +162,7 @@ class Prediction:
         Whether they were drawn from the integrand.
     """
 
+    spec: ModelSpec
     start: int
     points: FloatArray
     lowest: float

@@ -176,8 +176,7 @@ def _make_round(task: Task, seen: Seen, before: Round | None, is_last: bool) -> 
     if before is None or is_comparison:
         fewer = data.thinned(MOST_COMPARED_LAST if is_last else MOST_COMPARED)
         start = before.height_spec if before else ModelSpec()
-        # A sum that comes up last would be unsure of places that no round thought worth a look.
-        of_heights = _compare(fewer, rotation, start, kernels, not is_last or start.structure == "additive")
+        of_heights = _compare(fewer, rotation, start, kernels)
         of_powers = _compare_powers(fewer, before.power_specs if before else (), kernels)
         models = _better(fewer, of_heights, of_powers)[: MOST_KEPT if is_last else 1]
         if fewer is not data:
@@ -212,16 +211,12 @@ def _learned_noise(task: Task, seen: Seen, before: Round | None) -> float:
 
 
 def _compare(
-    data: Heights,
-    rotation: Coordinates | None,
-    current: ModelSpec,
-    kernels: dict[ModelSpec, Covariance],
-    sums: bool = True,
+    data: Heights, rotation: Coordinates | None, current: ModelSpec, kernels: dict[ModelSpec, Covariance]
 ) -> tuple[Model, ...]:
-    """Return models of heights, best first, found step by step from one kind; with sums over axes or without."""
+    """Return models of heights, best first, found step by step from one kind."""
     fitted: dict[ModelSpec, Model] = {}
     for _ in range(MODEL_STEPS):
-        for spec in _neighbours(current, data, rotation is not None, sums):
+        for spec in _neighbours(current, data, rotation is not None):
             if spec not in fitted:
                 fitted[spec] = _fit(spec, data, rotation, kernels)
         best = max(fitted.values(), key=lambda model: model.score)
@@ -299,7 +294,7 @@ def _largest_warp(data: Heights) -> float:
     return LARGEST_WARPED_NOISE / math.sqrt(max(float(np.max(data.noise)), 1e-300))
 
 
-def _neighbours(spec: ModelSpec, data: Heights, can_rotate: bool, sums: bool) -> list[ModelSpec]:
+def _neighbours(spec: ModelSpec, data: Heights, can_rotate: bool) -> list[ModelSpec]:
     """Return a kind of model and those that differ from it in one respect."""
     n, dim = data.x.shape
     # Where many heights are cut off by a warp, its evidence means nothing.
@@ -310,7 +305,7 @@ def _neighbours(spec: ModelSpec, data: Heights, can_rotate: bool, sums: bool) ->
     # Heights that are far above anything that matters would decide whether all are a sum; that points the way to low
     # ground, but is no model of it.
     is_steep = float(np.max(data.height)) >= HIGHEST_SUM * data.relevant_height
-    can_be_sum = sums and dim > 1 and not (is_steep and not data.few_are_low)
+    can_be_sum = dim > 1 and not (is_steep and not data.few_are_low)
     if spec.structure == "additive" and not can_be_sum:
         spec = replace(spec, structure="isotropic")
     found = [replace(spec, nu=nu) for nu in SMOOTHNESSES]
@@ -380,7 +375,7 @@ def _predict(made: Round, known: Knowledge, points: FloatArray, drawn: bool) -> 
     bare_mean, bare_variance = model.bare(points, data.noise) if model.spec.doubts_far_heights else (mean, variance)
     limit = data.relevant_height if model.spec.compresses_far_heights else math.inf
     claimed = (mean, variance + noise, bare_mean, bare_variance + noise)
-    return Prediction(made.n, points, known.lowest, limit, *claimed, drawn)
+    return Prediction(model.spec, made.n, points, known.lowest, limit, *claimed, drawn)
 
 
 def _decide_drawn(task: Task, made: Round, known: Knowledge) -> int:
