@@ -51,6 +51,17 @@ def test_few_draws_and_noisy_ones_correct_nothing(change):
     assert corrected(zhat.estimate(energy, [(0, 1)] * 2, seed=0, **change)) is None
 
 
+def test_draws_from_an_exact_surrogate_leave_no_error():
+    def bowl(x):
+        return float(10.0 * np.sum((x - 0.4) ** 2))
+
+    one = quad(lambda x: math.exp(-10.0 * (x - 0.4) ** 2), 0.0, 1.0)[0]
+    for seed in range(3):
+        found = corrected(zhat.estimate(bowl, [(0, 1)] * 2, budget=160, seed=seed))
+        assert found.log_z == pytest.approx(2.0 * math.log(one), abs=1e-6)
+        assert found.error < 1e-6
+
+
 def test_where_models_lose_their_way_the_draws_stand():
     def steep(z):
         # Two counts in a thousand and a rate on the scale of e^{e^{...}}: far from low ground nothing is like it.

@@ -70,8 +70,9 @@ def correction(task: Task, seen: Seen, last: Round, known: Knowledge, effort: Ef
     points = made.points[is_told]
     height = np.array([told[point.tobytes()] for point in points]) - made.lowest
     log_weights = design.surrogate.height(points) - height
-    n, share = len(points), effective_sample_size(log_weights) / len(points)
-    if not share >= SMALLEST_SHARE:
+    n = len(points)
+    share = min(effective_sample_size(log_weights) / n, 1.0) if np.any(np.isfinite(log_weights)) else 0.0
+    if share < SMALLEST_SHARE:
         return None
     integral = distribution(design.surrogate, task.dim, task.generator(_DESIGN), effort).log_integral
     of_draws = math.sqrt((1.0 / share - 1.0) / n)
