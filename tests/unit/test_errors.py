@@ -4,32 +4,22 @@ import pickle
 
 import pytest
 
-from zhat.errors import (
-    ClusterLost,
-    CommandFailed,
-    EnergyError,
-    FileError,
-    InvalidArgument,
-    SettingsDiffer,
-    StorageError,
-    StudyFileError,
-    TableError,
-)
+from zhat import errors
 
 
 @pytest.mark.parametrize(
     "error",
     [
-        InvalidArgument("budget", -3, "a whole number above 0"),
-        InvalidArgument("energy", lambda x: x, "something that can be called by name"),
-        StudyFileError("study.toml", 7, "budget", "is -3", "a whole number above 0"),
-        TableError("results.csv", None, "", "is missing", "a table"),
-        EnergyError("not one evaluation succeeded"),
-        CommandFailed("exit status 3"),
-        ClusterLost("gone"),
-        FileError("not a study"),
-        SettingsDiffer("budget"),
-        StorageError("the disk is full"),
+        errors.InvalidArgument("budget", -3, "a whole number above 0"),
+        errors.InvalidArgument("energy", lambda x: x, "something that can be called by name"),
+        errors.StudyFileError("study.toml", 7, "budget", "is -3", "a whole number above 0"),
+        errors.TableError("results.csv", None, "", "is missing", "a table"),
+        errors.EnergyError("not one evaluation succeeded"),
+        errors.CommandFailed("exit status 3"),
+        errors.ClusterLost("gone"),
+        errors.FileError("not a study"),
+        errors.SettingsDiffer("budget"),
+        errors.StorageError("the disk is full"),
     ],
     ids=lambda error: type(error).__name__,
 )

@@ -175,8 +175,7 @@ def _make_round(task: Task, seen: Seen, before: Round | None, is_last: bool) -> 
     kernels = dict(before.kernels) if before else {}
     if before is None or is_comparison:
         fewer = data.thinned(MOST_COMPARED_LAST if is_last else MOST_COMPARED)
-        start = before.height_spec if before else ModelSpec()
-        of_heights = _compare(fewer, rotation, start, kernels)
+        of_heights = _compare(fewer, rotation, before.height_spec if before else ModelSpec(), kernels)
         of_powers = _compare_powers(fewer, before.power_specs if before else (), kernels)
         models = _better(fewer, of_heights, of_powers)[: MOST_KEPT if is_last else 1]
         if fewer is not data:
@@ -304,7 +303,7 @@ def _neighbours(spec: ModelSpec, data: Heights, can_rotate: bool) -> list[ModelS
     spec = replace(spec, warp=min(spec.warp, warps[-1]))
     # Heights that are far above anything that matters would decide whether all are a sum; that points the way to low
     # ground, but is no model of it.
-    is_steep = float(np.max(data.height)) >= HIGHEST_SUM * data.relevant_height
+    is_steep = float(np.max(data.height)) > HIGHEST_SUM * data.relevant_height
     can_be_sum = dim > 1 and not (is_steep and not data.few_are_low)
     if spec.structure == "additive" and not can_be_sum:
         spec = replace(spec, structure="isotropic")

@@ -48,6 +48,7 @@ class Portable:
     def __init__(self, evaluate: Evaluate) -> None:
         self._evaluate = evaluate
         self._packed: bytes | None = None
+        self._folders = own_folders()
 
     def __call__(self, x: FloatArray) -> Outcome:
         """Evaluate one point, in the process where the function was made."""
@@ -55,7 +56,7 @@ class Portable:
 
     def __reduce__(self) -> tuple[type[Packed], tuple[bytes, tuple[str, ...]]]:
         """Arrive as `Packed`."""
-        return Packed, (self.packed(), own_folders())
+        return Packed, (self.packed(), self._folders)
 
     def packed(self) -> bytes:
         """Return the function as bytes."""
