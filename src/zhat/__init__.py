@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from zhat import errors, estimators, problems, theory
 from zhat.certificate import Certificate
+from zhat.compare import BayesFactor, ModelProbability, bayes_factor, model_probabilities
 from zhat.core.kernels import Kernel
 from zhat.curve import Curve
 from zhat.errors import (
@@ -12,19 +13,23 @@ from zhat.errors import (
     EnergyError,
     FileError,
     InvalidArgument,
+    MissingLibrary,
     SettingsDiffer,
     StorageError,
     StudyFileError,
     TableError,
     ZhatError,
 )
-from zhat.estimate import Estimate, load
+from zhat.estimate import Estimate
+from zhat.estimate_file import load
 from zhat.estimators.base import NoiseKind
 from zhat.evaluations import Evaluations
+from zhat.evidence import evidence
 from zhat.run import Point, estimate
 from zhat.study.study import Study
 
 __all__ = [
+    "BayesFactor",
     "Certificate",
     "ClusterLost",
     "CommandFailed",
@@ -35,6 +40,8 @@ __all__ = [
     "FileError",
     "InvalidArgument",
     "Kernel",
+    "MissingLibrary",
+    "ModelProbability",
     "NoiseKind",
     "Point",
     "SettingsDiffer",
@@ -43,10 +50,13 @@ __all__ = [
     "StudyFileError",
     "TableError",
     "ZhatError",
+    "bayes_factor",
     "errors",
     "estimate",
     "estimators",
+    "evidence",
     "load",
+    "model_probabilities",
     "problems",
     "theory",
 ]

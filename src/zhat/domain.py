@@ -5,8 +5,10 @@ from __future__ import annotations
 import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from zhat.core.arrays import FloatArray
 from zhat.errors import InvalidArgument
@@ -18,6 +20,39 @@ Bounds = Sequence[tuple[float, float]] | Mapping[str, tuple[float, float]] | Flo
 PeriodicAxes = str | int | Iterable[str | int]
 
 _WANTED = 'a pair of finite numbers lo < hi for each axis: [(lo, hi), ...] or {"name": (lo, hi), ...}'
+
+
+class Domain(Protocol):
+    """Where an integral is taken: the user's coordinates, their names, and the map between them and the unit cube."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """A name for each axis."""
+
+    @property
+    def periodic(self) -> tuple[int, ...]:
+        """Indices of the axes whose two ends are the same place, in rising order."""
+
+    @property
+    def quantiles(self) -> tuple[int, ...]:
+        """Indices of the axes that are quantiles of distributions whose support has no end."""
+
+    @property
+    def dim(self) -> int:
+        """The number of axes."""
+
+    @property
+    def log_volume(self) -> float:
+        """What log Z on the unit cube lacks to log Z in the user's measure."""
+
+    def to_user(self, unit: FloatArray) -> FloatArray:
+        """Return points of the unit cube in the user's units."""
+
+    def to_unit(self, x: FloatArray) -> FloatArray:
+        """Return points in the user's units as points of the unit cube."""
+
+    def contains(self, x: FloatArray) -> NDArray[np.bool_]:
+        """Return which points in the user's units lie in the domain, shape ``(n,)``."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +87,12 @@ class Box:
         for name, (low, high) in zip(names, array.tolist(), strict=True):
             _check_pair(name, low, high)
         lower, upper = tuple(array[:, 0].tolist()), tuple(array[:, 1].tolist())
-        return cls(names, lower, upper, _axes("periodic", periodic, names))
+        return cls(names, lower, upper, axes_of("periodic", periodic, names))
+
+    @property
+    def quantiles(self) -> tuple[int, ...]:
+        """No axis of a box is one of quantiles."""
+        return ()
 
     @property
     def dim(self) -> int:
@@ -74,8 +114,12 @@ class Box:
         lower, upper = np.array(self.lower), np.array(self.upper)
         return np.asarray(np.clip((x - lower) / (upper - lower), 0.0, 1.0))
 
+    def contains(self, x: FloatArray) -> NDArray[np.bool_]:
+        """Return which points in the user's units lie in the box, its faces included."""
+        return np.asarray(np.all((x >= np.array(self.lower)) & (x <= np.array(self.upper)), axis=1))
 
-def _axes(argument: str, given: PeriodicAxes, names: tuple[str, ...]) -> tuple[int, ...]:
+
+def axes_of(argument: str, given: PeriodicAxes, names: tuple[str, ...]) -> tuple[int, ...]:
     """Return the indices, in rising order, of axes that are given by name or index."""
     known = ", ".join(map(repr, names))
     wanted = f"names of axes or indices from 0 to {len(names) - 1}, or a single one; the axes are {known}"

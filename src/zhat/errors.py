@@ -34,6 +34,10 @@ class CommandFailed(ZhatError, RuntimeError):
     """An energy that is a program, and a run of it that gave no value: the reason why."""
 
 
+class MissingLibrary(ZhatError, ImportError):
+    """A library that is not needed for anything else, and is not installed: how to install it."""
+
+
 class ClusterLost(ZhatError, RuntimeError):
     """A cluster that cannot be reached, or has been gone for longer than it was waited for."""
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
-import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,19 +15,25 @@ from scipy.special import ndtri
 from zhat.certificate import DEFAULT_KERNEL, Certificate, certify
 from zhat.core.arrays import FloatArray
 from zhat.core.kernels import Kernel
-from zhat.domain import Box
-from zhat.errors import EnergyError, FileError, InvalidArgument
+from zhat.domain import Domain
+from zhat.errors import EnergyError, InvalidArgument
 from zhat.evaluations import Evaluations
+from zhat.problem import whole
 from zhat.threads import one_blas_thread
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from zhat.core.target import Target
     from zhat.curve import Curve
     from zhat.estimators.base import Estimator, NoiseKind, Task
     from zhat.plan import Plan
 
 #: Marks a file as ours; the number rises with every change that an older zhat could not read.
 _FORMAT = "zhat-estimate"
-_VERSION = 2
+_VERSION = 3
+#: What all points of a weighted sample that are left out may weigh together.
+NEGLIGIBLE = 1e-6
 #: So many reasons for failures are named in a summary.
 MOST_REASONS = 10
 
@@ -84,7 +87,7 @@ class Estimate:
     noise_std: float | None
     budget: int
     seed: int
-    domain: Box
+    domain: Domain
     evaluations: Evaluations
     diagnostics: Mapping[str, float | str] = field(default_factory=dict)
     estimator: Estimator | None = field(default=None, repr=False)
@@ -108,6 +111,7 @@ class Estimate:
             dim=self.domain.dim, inverse_temperature=self.inverse_temperature, budget=self.budget + self.n_given,
             noise_std=self.noise_std, seed=self.seed, noise_kind=self.noise_kind, n_given=self.n_given,
             periodic=self.domain.periodic, others=self.other_inverse_temperatures,
+            quantiles=self.domain.quantiles,
         )  # fmt: skip
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
@@ -127,19 +131,66 @@ class Estimate:
 
         The surrogate is that of all evaluations, so the draws follow the posterior as well as log Z is known.
         """
+        n = whole("n", n, at_least=1)
+        with one_blas_thread():
+            return self.domain.to_user(self._posterior().draw(n, np.random.default_rng(seed)).points)
+
+    def weighted_sample(self) -> tuple[FloatArray, FloatArray]:
+        """Return points with weights that sum to 1, shapes ``(n, d)`` and ``(n,)``, in the user's units.
+
+        They stand for the same distribution as the draws of `sample`: the points that gave the surrogate's integral, up
+        to some hundred thousand of them, but for those that together weigh less than a millionth. In up to three
+        dimensions they are the nodes of a grid, and means and quantiles under their weights have no chance in them.
+        """
+        with one_blas_thread():
+            region = self._posterior().all_points().core(1.0 - NEGLIGIBLE)
+            return self.domain.to_user(region.points), region.weights
+
+    def _posterior(self) -> Target:
+        """Return the surrogate's e^{-λf}/Z on the unit cube."""
         from zhat.estimators import named
 
-        if not isinstance(n, numbers.Integral) or isinstance(n, bool) or n < 1:
-            raise InvalidArgument("n", n, "a whole number of at least 1")
-        estimator = self.estimator or named(self.method)
-        posterior = getattr(estimator, "posterior", None)
+        posterior = getattr(self.estimator or named(self.method), "posterior", None)
         if posterior is None:
             raise InvalidArgument("method", self.method, "a method with a surrogate to draw from, such as 'auto'")
-        with one_blas_thread():
-            distribution = posterior(self.task, self.evaluations)
-            if distribution is None:
-                raise EnergyError("there is nothing to draw from: no finite energy was seen")
-            return self.domain.to_user(distribution.draw(int(n), np.random.default_rng(seed)).points)
+        distribution: Target | None = posterior(self.task, self.evaluations)
+        if distribution is None:
+            raise EnergyError("there is nothing to draw from: no finite energy was seen")
+        return distribution
+
+    def to_arviz(self, draws: int = 1000, chains: int = 4, seed: int | None = None) -> Any:
+        """Return draws from the posterior for ArviZ: a DataTree, or InferenceData where it is older than version 1.
+
+        Draws are independent; that there are several chains of them is for ArviZ's diagnostics.
+        """
+        from zhat.export import to_arviz
+
+        return to_arviz(self, whole("draws", draws, at_least=1), whole("chains", chains, at_least=1), seed)
+
+    def to_dataframe(self, draws: int | None = None, seed: int | None = None) -> Any:
+        """Return every evaluation as a pandas table; with ``draws``, so many draws from the posterior instead."""
+        from zhat.export import draws_frame, evaluations_frame
+
+        return evaluations_frame(self) if draws is None else draws_frame(self, whole("draws", draws, at_least=1), seed)
+
+    def plot(self, kind: str | None = None, path: str | PathLike[str] | None = None, **options: Any) -> Figure:
+        """Draw the estimate, into a file if there is a path, and return the figure.
+
+        Parameters
+        ----------
+        kind
+            "surface" (one or two axes), "corner" (draws and evaluations), "slices" (the surrogate along each axis),
+            "convergence" (log Z over evaluations), "residuals" (whether predictions came true) or "curve" (over λ).
+            Without one, the surface where it can be drawn, or else the corner plot.
+        path
+            A file, whose ending names the format.
+        **options
+            What the kind takes besides.
+        """
+        # Drawing takes longer to import than everything else together.
+        from zhat.view.estimate import draw
+
+        return draw(self, kind, path, **options)
 
     @cached_property
     def certificate(self) -> Certificate:
@@ -202,120 +253,7 @@ class Estimate:
         return self.summary()
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write everything to a JSON file, from which `load` makes an equal estimate."""
-        document = {
-            "format": _FORMAT,
-            "version": _VERSION,
-            "log_z": _number_out(self.log_z),
-            "std_error": _number_out(self.std_error),
-            "status": self.status,
-            "method": self.method,
-            "inverse_temperature": self.inverse_temperature,
-            "other_inverse_temperatures": list(self.other_inverse_temperatures),
-            "noise_std": self.noise_std,
-            "noise_kind": self.noise_kind,
-            "n_given": self.n_given,
-            "rkhs_norm": self.rkhs_norm,
-            "rkhs_kernel": _kernel_out(self.rkhs_kernel),
-            "budget": self.budget,
-            "seed": self.seed,
-            "bounds": {
-                name: [low, high]
-                for name, low, high in zip(self.domain.names, self.domain.lower, self.domain.upper, strict=True)
-            },
-            "periodic": [self.domain.names[axis] for axis in self.domain.periodic],
-            "diagnostics": {
-                key: value if isinstance(value, str) else {"number": _number_out(value)}
-                for key, value in self.diagnostics.items()
-            },
-            "evaluations": {
-                "x": self.evaluations.x.tolist(),
-                "unit": self.evaluations.unit.tolist(),
-                "y": [_number_out(value) for value in self.evaluations.y.tolist()],
-                "failure": list(self.evaluations.failure),
-                "seconds": self.evaluations.seconds.tolist(),
-                "noise_std": [_number_out(value) for value in self.evaluations.noise_std.tolist()],
-            },
-        }
-        Path(path).write_text(json.dumps(document, allow_nan=False, indent=1) + "\n", encoding="utf-8")
+        """Write everything to a JSON file, from which `zhat.load` makes an equal estimate."""
+        from zhat.estimate_file import save
 
-
-def load(path: str | PathLike[str]) -> Estimate:
-    """Read an estimate that `Estimate.save` wrote."""
-    try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise FileError(f"{path} is not a JSON file: {error}") from None
-    if not isinstance(document, dict) or document.get("format") != _FORMAT:
-        raise FileError(f"{path} is not an estimate that zhat saved")
-    if document.get("version") not in range(1, _VERSION + 1):
-        raise FileError(f"{path} is of version {document.get('version')}; this zhat reads versions 1 to {_VERSION}")
-    try:
-        return _from_document(document)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise FileError(f"{path} is damaged: {type(error).__name__}: {error}") from None
-
-
-def _from_document(document: dict[str, Any]) -> Estimate:
-    # Older files know of no periodic axes.
-    domain = Box.from_bounds(document["bounds"], document.get("periodic", ()))
-    table = document["evaluations"]
-    evaluations = Evaluations(
-        x=_matrix(table["x"], domain.dim),
-        unit=_matrix(table["unit"], domain.dim),
-        y=np.array([_number_in(value) for value in table["y"]], dtype=float),
-        failure=tuple(map(str, table["failure"])),
-        seconds=np.array(table["seconds"], dtype=float),
-        # Version 1 had one noise for all, and nothing was given.
-        noise_std=np.array([_number_in(value) for value in table.get("noise_std", ["nan"] * len(table["y"]))]),
-    )
-    columns = (evaluations.x, evaluations.unit, evaluations.failure, evaluations.seconds, evaluations.noise_std)
-    if any(len(column) != len(evaluations) for column in columns):
-        raise ValueError("the columns of the evaluations are of different length")
-    return Estimate(
-        log_z=_number_in(document["log_z"]),
-        std_error=_number_in(document["std_error"]),
-        status=document["status"],
-        method=document["method"],
-        inverse_temperature=float(document["inverse_temperature"]),
-        noise_std=document["noise_std"],
-        budget=document["budget"],
-        seed=document["seed"],
-        domain=domain,
-        evaluations=evaluations,
-        diagnostics={
-            key: value if isinstance(value, str) else _number_in(value["number"])
-            for key, value in document["diagnostics"].items()
-        },
-        noise_kind=document.get("noise_kind", "energy"),
-        n_given=document.get("n_given", 0),
-        rkhs_norm=document.get("rkhs_norm"),
-        rkhs_kernel=_kernel_in(document.get("rkhs_kernel")),
-        # Files of before curves were known have none.
-        other_inverse_temperatures=tuple(map(float, document.get("other_inverse_temperatures", ()))),
-    )
-
-
-def _kernel_out(kernel: Kernel) -> dict[str, Any]:
-    return {"nu": _number_out(kernel.nu), "lengthscale": kernel.lengthscale, "scale": kernel.scale}
-
-
-def _kernel_in(document: dict[str, Any] | None) -> Kernel:
-    if document is None:
-        return DEFAULT_KERNEL
-    lengthscale = document["lengthscale"]
-    lengths = tuple(lengthscale) if isinstance(lengthscale, list) else float(lengthscale)
-    return Kernel(_number_in(document["nu"]), lengths, float(document["scale"]))
-
-
-def _matrix(rows: list[list[float]], dim: int) -> FloatArray:
-    return np.array(rows, dtype=float).reshape(len(rows), dim)
-
-
-def _number_out(value: float) -> float | str:
-    """Return a number for JSON, which has no words for NaN and infinity."""
-    return float(value) if math.isfinite(value) else str(float(value))
-
-
-def _number_in(value: float | str) -> float:
-    return float(value)
+        save(self, path)

@@ -8,32 +8,39 @@ from typing import Any
 import numpy as np
 
 from zhat.core.arrays import FloatArray
-from zhat.domain import Box
+from zhat.domain import Domain
 from zhat.errors import InvalidArgument
 from zhat.evaluations import Evaluations, Outcome
+from zhat.problem import ENERGY, Quantity
 
 #: Adds the noise of each outcome, at the rows of an array, where a function knows it.
 WithNoise = Callable[[list[Outcome], FloatArray], list[Outcome]]
 
 
 def given_evaluations(
-    domain: Box, x0: Any, y0: Any, with_noise: WithNoise = lambda outcomes, x: outcomes
+    domain: Domain,
+    x0: Any,
+    y0: Any,
+    with_noise: WithNoise = lambda outcomes, x: outcomes,
+    quantity: Quantity = ENERGY,
 ) -> Evaluations:
     """Return what was given as the first rows of the table of facts, or say what is wrong with it."""
     facts = Evaluations.empty(domain.dim)
     if x0 is None and y0 is None:
         return facts
+    name = quantity.given_as
     if x0 is None or y0 is None:
-        missing = "x0" if x0 is None else "y0"
-        raise InvalidArgument(missing, None, "x0 and y0 together: where, and what the energy was there")
+        missing = "x0" if x0 is None else name
+        raise InvalidArgument(missing, None, f"x0 and {name} together: where, and what the {quantity.name} was there")
     x = _points(domain, x0)
     values, stds = y0 if isinstance(y0, tuple) and len(y0) == 2 and np.ndim(y0[0]) == 1 else (y0, None)
-    y = _column("y0", values, len(x))
+    y = quantity.sign * _column(name, values, len(x))
     if np.any(np.isnan(y) | (y == -np.inf)):
-        raise InvalidArgument("y0", y0, "numbers, +inf where the integrand vanishes; no NaN and no -inf")
-    noise_std = np.full(len(x), np.nan) if stds is None else _column("y0", stds, len(x))
+        wanted = f"numbers, {quantity.zero:+} where the integrand vanishes; no NaN and no {-quantity.zero:+}"
+        raise InvalidArgument(name, y0, wanted)
+    noise_std = np.full(len(x), np.nan) if stds is None else _column(name, stds, len(x))
     if np.any((noise_std < 0.0) | np.isinf(noise_std)):
-        raise InvalidArgument("y0", y0, "standard deviations that are finite and at least 0")
+        raise InvalidArgument(name, y0, "standard deviations that are finite and at least 0")
     outcomes = [Outcome(float(value), "", 0.0, float(std)) for value, std in zip(y, noise_std, strict=True)]
     outcomes = with_noise(outcomes, x)
     wrong = next((outcome.failure for outcome in outcomes if outcome.failure), "")
@@ -42,14 +49,14 @@ def given_evaluations(
     return facts.extended(x, domain.to_unit(x), outcomes)
 
 
-def _points(domain: Box, x0: Any) -> FloatArray:
+def _points(domain: Domain, x0: Any) -> FloatArray:
     try:
         x = np.asarray(x0, dtype=float)
     except (TypeError, ValueError):
         raise InvalidArgument("x0", x0, f"an array of shape (n, {domain.dim})") from None
     if x.ndim != 2 or x.shape[1] != domain.dim:
         raise InvalidArgument("x0", x0, f"an array of shape (n, {domain.dim}), not {x.shape}")
-    outside = ~np.all((x >= np.array(domain.lower)) & (x <= np.array(domain.upper)), axis=1)
+    outside = ~domain.contains(x)
     if np.any(outside):
         first = int(np.argmax(outside))
         wanted = f"points within the bounds; row {first}, {x[first].tolist()}, is outside"

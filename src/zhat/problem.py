@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from zhat.core.arrays import FloatArray
-from zhat.domain import Box
+from zhat.domain import Domain
 from zhat.errors import CommandFailed, InvalidArgument
 from zhat.evaluations import Outcome
 
@@ -22,6 +22,24 @@ Energy = Callable[[FloatArray], Any]
 
 #: The noise's standard deviation: one number, None to learn it, or a function that takes what the energy takes.
 NoiseStd = float | Callable[[FloatArray], Any] | None
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What a query returns: its name, that of values from before, and how it becomes an energy."""
+
+    name: str
+    given_as: str
+    sign: float
+
+    @property
+    def zero(self) -> float:
+        """The value at which the integrand vanishes."""
+        return self.sign * math.inf
+
+
+ENERGY = Quantity("energy", "y0", 1.0)
+LOG_LIKELIHOOD = Quantity("log_likelihood", "logl0", -1.0)
 
 
 @dataclass(frozen=True)
@@ -41,18 +59,21 @@ class Problem:
         of the point. An energy that returns it with the value knows better.
     vectorized
         Whether the energy takes many points at once.
+    quantity
+        What the energy returns: itself, or a log-likelihood, whose negative it is.
     """
 
     energy: Energy
-    domain: Box
+    domain: Domain
     inverse_temperature: float = 1.0
     noise_std: NoiseStd = 0.0
     vectorized: bool = False
+    quantity: Quantity = ENERGY
 
     def __post_init__(self) -> None:
         """Refuse what cannot be integrated."""
         if not callable(self.energy):
-            raise InvalidArgument("energy", self.energy, "a function of a point that returns a number")
+            raise InvalidArgument(self.quantity.name, self.energy, "a function of a point that returns a number")
         check_number("inverse_temperature", self.inverse_temperature, "a finite number above 0", above=0.0)
         if callable(self.noise_std):
             self._check_noise_function(self.noise_std)
@@ -73,7 +94,9 @@ class Problem:
 
     def evaluate(self, x: FloatArray) -> Outcome:
         """Evaluate the energy at one point, shape ``(d,)``. An energy that fails is a fact, not an exception."""
-        outcome = self.evaluate_many(x[None, :])[0] if self.vectorized else _timed(self.energy, x)
+        if not np.all(np.isfinite(x)):
+            return Outcome(math.nan, "prior_transform gave no finite parameters there")
+        outcome = self.evaluate_many(x[None, :])[0] if self.vectorized else self._timed(x)
         return outcome if self.vectorized else self.with_noise([outcome], x[None, :])[0]
 
     def evaluate_many(self, x: FloatArray) -> list[Outcome]:
@@ -88,15 +111,27 @@ class Problem:
             if isinstance(values, tuple) and len(values) == 2 and np.ndim(values[0]) == 1:
                 values, stds = values
             failure = _wrong_shape(values, len(x)) or ("" if stds is None else _wrong_shape(stds, len(x)))
+            failure = failure and f"{self.quantity.name} returned {failure}"
         except Exception as error:
-            failure = f"energy raised {type(error).__name__}: {error}"
+            failure = f"{self.quantity.name} raised {type(error).__name__}: {error}"
         seconds = (time.perf_counter() - start) / len(x)
         if not failure:
             pairs = values if stds is None else zip(values, stds, strict=True)
-            return self.with_noise([interpret(value, seconds) for value in pairs], x)
+            return self.with_noise([interpret(value, seconds, self.quantity) for value in pairs], x)
         if len(x) == 1:
             return [Outcome(math.nan, failure, seconds)]
         return [self.evaluate_many(row[None, :])[0] for row in x]
+
+    def _timed(self, x: FloatArray) -> Outcome:
+        start = time.perf_counter()
+        try:
+            value = self.energy(x.copy())
+        except CommandFailed as error:
+            return Outcome(math.nan, str(error), time.perf_counter() - start)
+        except Exception as error:
+            reason = f"{self.quantity.name} raised {type(error).__name__}: {error}"
+            return Outcome(math.nan, reason, time.perf_counter() - start)
+        return interpret(value, time.perf_counter() - start, self.quantity)
 
     def with_noise(self, outcomes: list[Outcome], x: FloatArray) -> list[Outcome]:
         """Return the outcomes with their noise, where it is a function's to say and was not told already."""
@@ -116,7 +151,8 @@ class Problem:
         if len(x) > 1:
             return [self.with_noise([outcome], row[None, :])[0] for outcome, row in zip(outcomes, x, strict=True)]
         (outcome,) = outcomes
-        reason = f"energy returned {outcome.value:g}, but of noise_std {failure}"
+        returned = self.quantity.sign * outcome.value
+        reason = f"{self.quantity.name} returned {returned:g}, but of noise_std {failure}"
         return [outcome if outcome.failure else Outcome(math.nan, reason, outcome.seconds)]
 
 
@@ -131,29 +167,25 @@ def check_number(
     raise InvalidArgument(argument, value, wanted)
 
 
-def _timed(energy: Energy, x: FloatArray) -> Outcome:
-    start = time.perf_counter()
-    try:
-        value = energy(x.copy())
-    except CommandFailed as error:
-        return Outcome(math.nan, str(error), time.perf_counter() - start)
-    except Exception as error:
-        return Outcome(math.nan, f"energy raised {type(error).__name__}: {error}", time.perf_counter() - start)
-    return interpret(value, time.perf_counter() - start)
+def whole(argument: str, value: object, at_least: int) -> int:
+    """Return a whole number that an argument is, or say what is wrong with it."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or int(value) < at_least:
+        raise InvalidArgument(argument, value, f"a whole number of at least {at_least}")
+    return int(value)
 
 
-def interpret(value: Any, seconds: float) -> Outcome:
+def interpret(value: Any, seconds: float, quantity: Quantity = ENERGY) -> Outcome:
     """Return the outcome that a returned value is: a number, perhaps with its noise, or a failure that says why not."""
     std: Any = math.nan
     if isinstance(value, tuple) and len(value) == 2:
         value, std = map(_alone, value)
-        failure = _not_a_number(value) or _not_a_std(std)
+        failure = _not_a_number(value, quantity) or _not_a_std(std)
     else:
         value = _alone(value)
-        failure = _not_a_number(value)
+        failure = _not_a_number(value, quantity)
     if failure:
-        return Outcome(math.nan, f"energy returned {failure}", seconds)
-    return Outcome(float(value), "", seconds, float(std))
+        return Outcome(math.nan, f"{quantity.name} returned {failure}", seconds)
+    return Outcome(quantity.sign * float(value), "", seconds, float(std))
 
 
 def _alone(value: Any) -> Any:
@@ -161,7 +193,7 @@ def _alone(value: Any) -> Any:
     return value.reshape(-1)[0] if isinstance(value, np.ndarray) and value.size == 1 else value
 
 
-def _not_a_number(value: Any) -> str:
+def _not_a_number(value: Any, quantity: Quantity) -> str:
     """Return what a returned value is instead of a number that can be used; "" if it is one."""
     wanted = "wanted: one real number"
     if isinstance(value, str | bytes):
@@ -173,9 +205,9 @@ def _not_a_number(value: Any) -> str:
     if not isinstance(value, numbers.Real):
         return f"{type(value).__name__}, {str(value)[:40]!r}; {wanted}"
     if math.isnan(value):
-        return f"NaN; {wanted} (+inf where the integrand vanishes)"
-    if value == -math.inf:
-        return f"-inf, which makes the integral infinite; {wanted}"
+        return f"NaN; {wanted} ({quantity.zero:+} where the integrand vanishes)"
+    if value == -quantity.zero:
+        return f"{value:+}, which makes the integral infinite; {wanted}"
     return ""
 
 
@@ -200,5 +232,5 @@ def _wrong_shape(values: Any, n: int) -> str:
     shape = np.shape(values)
     if isinstance(values, str | bytes) or shape != (n,):
         shown = "a string" if isinstance(values, str | bytes) else f"an array of shape {shape}"
-        return f"energy returned {shown} for {n} points; wanted: an array of shape ({n},)"
+        return f"{shown} for {n} points; wanted: an array of shape ({n},)"
     return ""

@@ -19,8 +19,8 @@ from zhat.estimators import Estimator
 from zhat.estimators.base import NoiseKind
 from zhat.evaluations import Evaluations, Outcome
 from zhat.given import given_evaluations
-from zhat.problem import Energy, NoiseStd, Problem
-from zhat.settings import Settings, whole
+from zhat.problem import Energy, NoiseStd, Problem, whole
+from zhat.settings import Settings
 from zhat.study.pools import Pool, make_pool
 from zhat.threads import one_blas_thread
 
@@ -111,7 +111,20 @@ def estimate(
         noise_kind=noise_kind, periodic=periodic, rkhs_norm=rkhs_norm, rkhs_kernel=rkhs_kernel,
     )  # fmt: skip
     problem = Problem(energy, settings.domain, settings.inverse_temperature, noise_std, vectorized)
-    given = given_evaluations(settings.domain, x0, y0, problem.with_noise)
+    return run(settings, problem, workers, executor, progress, x0, y0)
+
+
+def run(
+    settings: Settings,
+    problem: Problem,
+    workers: int,
+    executor: object | None,
+    progress: ProgressCallback | bool | None,
+    x0: ArrayLike | None,
+    y0: ArrayLike | tuple[ArrayLike, ArrayLike] | None,
+) -> Estimate:
+    """Spend the budget on a problem and return the estimate."""
+    given = given_evaluations(settings.domain, x0, y0, problem.with_noise, problem.quantity)
     whole("workers", workers, at_least=1)
     settings.estimator.check(settings.task(len(given)))
     ledger = MemoryLedger(settings, given)
@@ -120,7 +133,8 @@ def estimate(
     facts = ledger.facts()
     if not np.any(facts.ok):
         (reason, count), *_ = facts.failures_by_reason()
-        raise EnergyError(f"none of {len(facts)} evaluations of the energy succeeded; {count} x {reason}")
+        name = problem.quantity.name
+        raise EnergyError(f"none of {len(facts)} evaluations of the {name} succeeded; {count} x {reason}")
     return settings.conclude(facts, len(given))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,13 +12,14 @@ import numpy as np
 from zhat.certificate import DEFAULT_KERNEL, check_norm, kernel_of
 from zhat.core.arrays import FloatArray
 from zhat.core.kernels import Kernel
-from zhat.domain import Bounds, Box, PeriodicAxes
+from zhat.domain import Bounds, Box, Domain, PeriodicAxes
 from zhat.errors import InvalidArgument
 from zhat.estimate import Estimate
 from zhat.estimators import Estimator, Finding, Task, named
 from zhat.estimators.base import NoiseKind
 from zhat.evaluations import Evaluations
-from zhat.problem import NoiseStd, check_number
+from zhat.prior import Prior
+from zhat.problem import NoiseStd, check_number, whole
 from zhat.threads import one_blas_thread
 
 #: An energy that has failed so often and never succeeded is given up.
@@ -55,7 +55,7 @@ class Settings:
         A run stops when more of its evaluations have failed.
     """
 
-    domain: Box
+    domain: Domain
     inverse_temperature: float
     others: tuple[float, ...]
     budget: int
@@ -70,7 +70,7 @@ class Settings:
     @classmethod
     def of(
         cls,
-        bounds: Bounds,
+        domain: Bounds | Prior,
         inverse_temperature: float | Sequence[float] | FloatArray = 1.0,
         budget: int = 256,
         noise_std: NoiseStd = 0.0,
@@ -96,7 +96,7 @@ class Settings:
         if largest_failed_share > 1.0:
             raise InvalidArgument("largest_failed_share", largest_failed_share, "a number from 0 to 1")
         return cls(
-            domain=Box.from_bounds(bounds, periodic),
+            domain=domain if isinstance(domain, Prior) else Box.from_bounds(domain, periodic),
             inverse_temperature=largest,
             others=tuple(others),
             budget=whole("budget", budget, at_least=1),
@@ -122,6 +122,7 @@ class Settings:
             n_given=n_given,
             periodic=self.domain.periodic,
             others=self.others,
+            quantiles=self.domain.quantiles,
         )
 
     def conclude(self, facts: Evaluations, n_given: int) -> Estimate:
@@ -165,13 +166,6 @@ class Settings:
             if failed:
                 parts.append(f"{failed} of {len(facts)} evaluations failed")
         return "; ".join(parts) or "budget spent"
-
-
-def whole(argument: str, value: object, at_least: int) -> int:
-    """Return a whole number that an argument is, or say what is wrong with it."""
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or int(value) < at_least:
-        raise InvalidArgument(argument, value, f"a whole number of at least {at_least}")
-    return int(value)
 
 
 def _largest_first(given: float | Sequence[float] | FloatArray) -> list[float]:

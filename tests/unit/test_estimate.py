@@ -88,8 +88,8 @@ def test_a_summary_names_the_reasons_of_failures_and_counts_the_others():
         (lambda text: text[: len(text) // 2], "is not a JSON file"),
         (lambda text: "[1, 2]", "is not an estimate that zhat saved"),
         (
-            lambda text: text.replace('"version": 2', '"version": 99'),
-            "is of version 99; this zhat reads versions 1 to 2",
+            lambda text: text.replace('"version": 3', '"version": 99'),
+            "is of version 99; this zhat reads versions 1 to 3",
         ),
         (lambda text: text.replace('"log_z"', '"log_zz"'), "is damaged: KeyError: 'log_z'"),
         (lambda text: text.replace('"seconds": [', '"seconds": [1.0,'), "is damaged: .* different length"),

@@ -13,7 +13,7 @@ from zhat.core.kernels import Kernel
 from zhat.core.models import Coordinates, Model, ModelSpec, Surrogate, fit_model
 from zhat.core.target import QUICK
 from zhat.estimators.hidden import hidden_mass
-from zhat.estimators.knowledge import Knowledge
+from zhat.estimators.knowledge import Knowledge, Prediction
 from zhat.estimators.planning import EXPLORE_OFTEN, EXPLORE_RARELY, distribution, explore_every
 
 
@@ -106,6 +106,25 @@ def test_a_power_of_the_integrand_says_nothing_of_what_is_hidden():
     model = fit_model(ModelSpec(warp=-1.0), data, Coordinates.plain(2))
     known = Knowledge(data.x, data.height, np.zeros(40), np.arange(40.0), 40)
     assert hidden_mass(Surrogate(model, None), (), known, 0.0, np.random.default_rng(0)) == 0.0
+
+
+def test_a_place_that_was_foretold_well_hides_nothing_because_another_way_of_foretelling_it_fails():
+    points = sobol(96, 2, 3)
+    surrogate, known = believed(two_modes, points)
+    density = distribution(surrogate, 2, np.random.default_rng(0), QUICK)
+    as_seen, variance = known.y - known.lowest, np.full(96, 0.01)
+    told = Prediction(
+        surrogate.model.spec, 0, points, known.lowest, math.inf, as_seen, variance, as_seen + 20.0, variance, False
+    )  # fmt: skip
+    if_believed, if_sharper = (
+        hidden_mass(
+            surrogate, (told,), known, density.log_integral.value, np.random.default_rng(1), sharper=sharper
+        )  # fmt: skip
+        for sharper in (False, True)
+    )
+    unforetold = hidden_mass(surrogate, (), known, density.log_integral.value, np.random.default_rng(1))
+    assert if_believed > 100.0 * unforetold
+    assert if_sharper == pytest.approx(unforetold, rel=0.05)
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,13 @@
 """Which kinds of models a round compares."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from zhat.core.coordinates import Coordinates
 from zhat.core.models import Heights, ModelSpec
-from zhat.estimators.rounds import HIGHEST_SUM, _neighbours
+from zhat.estimators.comparison import HIGHEST_SUM, _neighbours
 
 
 def heights(highest, n=40, dim=3):
@@ -14,7 +17,7 @@ def heights(highest, n=40, dim=3):
 
 
 def structures(spec, data):
-    return {other.structure for other in _neighbours(spec, data, can_rotate=False)}
+    return {other.structure for other in _neighbours(spec, data, rotations={})}
 
 
 @pytest.mark.parametrize("current", ["isotropic", "additive"])
@@ -27,9 +30,17 @@ def test_heights_that_cannot_matter_do_not_decide_whether_all_are_a_sum(current)
 
 def test_each_neighbour_differs_in_one_respect_and_occurs_once():
     spec = ModelSpec(nu=2.5, structure="per-axis")
-    first, *others = _neighbours(spec, heights(50.0), can_rotate=True)
+    first, *others = _neighbours(spec, heights(50.0), rotations={False: Coordinates.plain(3)})
     assert first == spec
     assert len(set(others)) == len(others)
     assert spec not in others
     assert {other.nu for other in others if other.structure == "per-axis"} >= {0.5, 1.5, np.inf}
     assert any(other.rotated for other in others)
+
+
+def test_scores_are_tried_where_axes_are_quantiles_and_nowhere_else():
+    spec, data = ModelSpec(), heights(50.0)
+    assert not any(other.scored for other in _neighbours(spec, data, rotations={}))
+    of_quantiles = replace(data, quantiles=(1,))
+    scored = [other for other in _neighbours(spec, of_quantiles, rotations={}) if other.scored]
+    assert scored == [replace(spec, scored=True)]

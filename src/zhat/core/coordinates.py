@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtri
 
 from zhat.core.arrays import FloatArray
 from zhat.core.torus import Columns, Periodic, columns, embed, unrolled
@@ -13,19 +14,29 @@ from zhat.core.trend import Trend, TrendName, n_terms, wrapped_quadratic
 
 #: Where points have a smaller sd than this in any direction, coordinates in which they are round are worth a try.
 NARROW_SD = 0.15
+#: Quantiles are taken to scores only so far from 0 and 1.
+EDGE = 1e-12
+#: The slope of normal scores in the middle: divided by it, they are there as far apart as quantiles are.
+SLOPE = math.sqrt(2.0 * math.pi)
 
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    """An affine map of the cube, its periodic axes embedded as circles: ``z = (embedded x − origin) @ matrix``."""
+    """An affine map of the cube, its periodic axes embedded as circles: ``z = (embedded x − origin) @ matrix``.
+
+    Axes in ``quantiles`` are those of distributions whose support has no end. What is smooth in a parameter is not in
+    its quantile, near 0 and 1; so these axes are taken to normal scores before anything else.
+    """
 
     origin: FloatArray
     matrix: FloatArray
     periodic: Periodic = ()
+    quantiles: tuple[int, ...] = ()
 
     def __call__(self, x: FloatArray) -> FloatArray:
         """Return the coordinates of the rows of ``x``."""
-        return np.ascontiguousarray((embed(x, self.periodic) - self.origin) @ self.matrix)
+        scored = scores(x, self.quantiles)
+        return np.ascontiguousarray((embed(scored, self.periodic) - self.origin) @ self.matrix)
 
     @property
     def columns(self) -> Columns:
@@ -37,23 +48,23 @@ class Coordinates:
         return trend_on(name, self.columns)
 
     @classmethod
-    def plain(cls, dim: int, periodic: Periodic = ()) -> Coordinates:
+    def plain(cls, dim: int, periodic: Periodic = (), quantiles: tuple[int, ...] = ()) -> Coordinates:
         """Return the cube's own, from its centre."""
         n_columns = dim + len(periodic)
         origin = np.full(n_columns, 0.5)
         origin[_of_circles(dim, periodic)] = 0.0
-        return cls(origin, np.eye(n_columns), periodic)
+        return cls(origin, np.eye(n_columns), periodic, quantiles)
 
     @classmethod
-    def rounding(cls, draws: FloatArray, periodic: Periodic = ()) -> Coordinates:
+    def rounding(cls, draws: FloatArray, periodic: Periodic = (), quantiles: tuple[int, ...] = ()) -> Coordinates:
         """Return the coordinates in which these points are round, with unit variance.
 
         A circle can be stretched but not mixed with anything else: it would no longer close.
         """
-        dim = draws.shape[1]
+        dim, draws = draws.shape[1], scores(draws, quantiles)
         if not periodic:
-            return cls(np.mean(draws, axis=0), _rounding_matrix(draws))
-        found = cls.plain(dim, periodic)
+            return cls(np.mean(draws, axis=0), _rounding_matrix(draws), (), quantiles)
+        found = cls.plain(dim, periodic, quantiles)
         plain = [axis for axis in range(dim) if axis not in periodic]
         if plain:
             found.origin[plain] = np.mean(draws[:, plain], axis=0)
@@ -64,12 +75,24 @@ class Coordinates:
         return found
 
     @classmethod
-    def rounding_narrow(cls, draws: FloatArray, periodic: Periodic = ()) -> Coordinates | None:
+    def rounding_narrow(
+        cls, draws: FloatArray, periodic: Periodic = (), quantiles: tuple[int, ...] = ()
+    ) -> Coordinates | None:
         """Return the coordinates in which these points are round, if they are narrow anywhere and there is a choice."""
         if draws.shape[1] == 1:
             return None
-        smallest = math.sqrt(max(float(np.linalg.eigvalsh(np.cov(unrolled(draws, periodic).T))[0]), 0.0))
-        return cls.rounding(draws, periodic) if smallest < NARROW_SD else None
+        spread = np.cov(unrolled(scores(draws, quantiles), periodic).T)
+        smallest = math.sqrt(max(float(np.linalg.eigvalsh(spread)[0]), 0.0))
+        return cls.rounding(draws, periodic, quantiles) if smallest < NARROW_SD else None
+
+
+def scores(x: FloatArray, quantiles: tuple[int, ...]) -> FloatArray:
+    """Return points of the cube with these axes taken to normal scores, which in the middle change nothing."""
+    if not quantiles:
+        return x
+    found, axes = np.array(x), list(quantiles)
+    found[:, axes] = 0.5 + ndtri(np.clip(x[:, axes], EDGE, 1.0 - EDGE)) / SLOPE
+    return found
 
 
 def _rounding_matrix(draws: FloatArray) -> FloatArray:

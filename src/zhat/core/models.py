@@ -65,6 +65,8 @@ class ModelSpec:
         Its prior mean.
     rotated
         Whether it works in the coordinates in which the integrand is round, instead of the cube's.
+    scored
+        Whether axes that are quantiles are taken to normal scores first.
     warp
         If α ≠ 0, not a height h is modelled but (e^{αh} − 1)/α. With α > 0, tails like those of a power become far
         more like a quadratic. With α < 0 it is the integrand to the power of −α that is modelled, which may be smooth
@@ -77,6 +79,7 @@ class ModelSpec:
     trend: TrendName = "constant"
     rotated: bool = False
     warp: float = 0.0
+    scored: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what `modelled_values` does not know."""
@@ -124,13 +127,14 @@ def relevant_height(dim: int) -> float:
 class Heights:
     """Finite heights on the unit cube: where, how high, and with which noise variance. The lowest is 0.
 
-    Some axes of the cube may be periodic.
+    Some axes of the cube may be periodic, others quantiles of distributions without an end.
     """
 
     x: FloatArray
     height: FloatArray
     noise: FloatArray
     periodic: Periodic = ()
+    quantiles: tuple[int, ...] = ()
 
     @property
     def relevant_height(self) -> float:
@@ -154,7 +158,7 @@ class Heights:
         order = np.argsort(self.height, kind="stable")
         others = order[n // 2 :]
         kept = np.sort(np.concatenate([order[: n // 2], others[:: -(-len(others) // (n - n // 2))]]))
-        return Heights(self.x[kept], self.height[kept], self.noise[kept], self.periodic)
+        return replace(self, x=self.x[kept], height=self.height[kept], noise=self.noise[kept])
 
 
 @dataclass(frozen=True, eq=False)

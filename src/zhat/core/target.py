@@ -85,6 +85,9 @@ class Target(Protocol):
     def region(self, n: int) -> Region:
         """Return e^{-λg}/Z as about ``n`` weighted points that integrate better than draws would."""
 
+    def all_points(self) -> Region:
+        """Return e^{-λg}/Z as the weighted points that gave the integral."""
+
 
 @dataclass(frozen=True, eq=False)
 class Region:
@@ -196,6 +199,11 @@ class GridTarget:
         points, log_weights = grid.nodes()
         return Region.of(points, log_weights, n)
 
+    def all_points(self) -> Region:
+        """Return the nodes."""
+        points, log_weights = self._grid.nodes()
+        return Region.of(points, log_weights, len(points))
+
     def draw(self, n: int, generator: np.random.Generator) -> Draws:
         """Return ``n`` independent draws, by rejection."""
         self._grid.refine_for_draws(max_points=2 * self._effort.grid_points[self._grid.dim])
@@ -231,6 +239,10 @@ class PoolTarget:
             return Region.of(self._points[:n], self._log_weights[:n], n)
         weights = np.exp(self._log_weights - np.max(self._log_weights))
         return Region(self._points[evenly_spread(weights, n)], np.full(n, 1.0 / n))
+
+    def all_points(self) -> Region:
+        """Return the pool."""
+        return Region.of(self._points, self._log_weights, len(self._points))
 
     def draw(self, n: int, generator: np.random.Generator) -> Draws:
         """Return ``n`` of the pool's points, accepted by their weights; if too few are, resampled by them."""

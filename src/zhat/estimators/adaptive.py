@@ -19,7 +19,7 @@ from zhat.core.belief import belief, hyperparameter_spread, plausible, smoothnes
 from zhat.core.models import Model, Surrogate
 from zhat.core.target import QUICK, THOROUGH, Region, Target
 from zhat.estimators.base import LARGEST_NOISE, Finding, Task, learned_shift_error, share_left, without_values
-from zhat.estimators.correction import better_by_draws
+from zhat.estimators.correction import better_by_draws, drawn_from
 from zhat.estimators.gauss import (
     GOOD_ENOUGH,
     n_nodes,
@@ -30,8 +30,9 @@ from zhat.estimators.gauss import (
     with_checks,
 )
 from zhat.estimators.hidden import HIDDEN_HEIGHT, hidden_mass
+from zhat.estimators.insight import Insight, insight_of_rounds
 from zhat.estimators.knowledge import Knowledge, Residual, Seen, knowledge, n_looks, residual, surprise
-from zhat.estimators.landscape import landscape_of_rounds
+from zhat.estimators.landscape import Landscape, landscape_of_rounds
 from zhat.estimators.outliers import outliers
 from zhat.estimators.planning import N_DRAWS, distribution, next_points
 from zhat.estimators.rounds import Round, first_points, first_size, latest_round, round_at
@@ -91,11 +92,15 @@ class Adaptive:
         return _conclude(task, facts, last)
 
     def posterior(self, task: Task, facts: Evaluations) -> Target | None:
-        """Return the surrogate's e^{-λμ}/Z on the unit cube; None if no finite energy was seen."""
+        """Return e^{-λμ}/Z on the unit cube, of the surrogate that log Z rests on; None if no energy is finite."""
         last = last_round(task, facts)
         if last is None:
             return None
-        return distribution(last.surrogate, task.dim, task.generator(_INTEGRAL), THOROUGH)
+        # Where the last draws had the last word, it was about the surrogate that they came from.
+        rests_on_draws = "draw_error" in self.estimate(task, facts).diagnostics
+        believed = drawn_from(task, Seen.of(facts), last) if rests_on_draws else None
+        surrogate = last.surrogate if believed is None else believed.surrogate
+        return distribution(surrogate, task.dim, task.generator(_INTEGRAL), THOROUGH)
 
     def surface(self, task: Task, facts: Evaluations) -> tuple[Surface, int]:
         """Return the surrogate of the energy on the unit cube, and how many evaluations came before the last draws."""
@@ -106,6 +111,14 @@ class Adaptive:
         n_design = min((prediction.start for prediction in last.predictions if prediction.drawn), default=len(facts))
         height = last.surrogate.height
         return (lambda x: (height(x) + lowest) / task.inverse_temperature), n_design
+
+    def insight(self, task: Task, facts: Evaluations) -> Insight | None:
+        """Return what the surrogate of all facts believes; None if no finite energy was seen."""
+        last = last_round(task, facts)
+        if last is None:
+            return None
+        seen = Seen.of(facts)
+        return insight_of_rounds(task, knowledge(task, seen, last.noise), last, lambda: _landscape(task, seen))
 
     def temperatures(
         self, task: Task, facts: Evaluations, inverse_temperatures: FloatArray, finding: Finding
@@ -121,11 +134,17 @@ class Adaptive:
 @lru_cache(maxsize=4)
 def _curve(task: Task, seen: Seen) -> LandscapeCurve:
     """Return the surfaces of a curve, which are remembered: they take seconds, and another λ next to nothing."""
+    return LandscapeCurve(task, _landscape(task, seen))
+
+
+@lru_cache(maxsize=4)
+def _landscape(task: Task, seen: Seen) -> Landscape:
+    """Return the surface for all temperatures, which is remembered too."""
     last = round_at(task, seen, True)
     if last is None:
         raise ValueError("no energy is finite")
     known = knowledge(task, seen, last.noise)
-    return LandscapeCurve(task, landscape_of_rounds(task, known, last, max(surprise(last.predictions, known), 1.0)))
+    return landscape_of_rounds(task, known, last, max(surprise(last.predictions, known), 1.0))
 
 
 def last_round(task: Task, facts: Evaluations) -> Round | None:
@@ -166,7 +185,7 @@ def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
     # Every look at a place of no interest that finds none makes hidden modes less likely.
     chance = 1.0 / (1.0 + n_looks(last.predictions, known, HIDDEN_HEIGHT))
     explorer, generator = _explorer(last), task.generator(_HIDDEN)
-    hidden = hidden_mass(explorer, last.predictions, known, integral.value, generator, chance)
+    hidden = hidden_mass(explorer, last.predictions, known, integral.value, generator, chance, sharper=True)
     parts |= {
         "hidden_mass": hidden,
         "wall_error": 0.0 if walls is None else walls.relative_error(region.points, region.weights),
@@ -248,7 +267,7 @@ def _description(model: Model) -> dict[str, float | str]:
         "nu": spec.nu,
         "structure": spec.structure,
         "trend": spec.trend,
-        "coordinates": "rotated" if spec.rotated else "plain",
+        "coordinates": ("rotated" if spec.rotated else "plain") + (" scores" if spec.scored else ""),
         "warp": spec.warp,
         "jitter": model.process.jitter,
     }

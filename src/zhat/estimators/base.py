@@ -48,6 +48,8 @@ class Task:
         Indices of the axes whose two ends are the same place, in rising order.
     others
         Smaller λ that evaluations are to be chosen for as well, in turn with λ.
+    quantiles
+        Indices of the axes that are quantiles of distributions whose support has no end.
     """
 
     dim: int
@@ -59,6 +61,7 @@ class Task:
     n_given: int = 0
     periodic: tuple[int, ...] = ()
     others: tuple[float, ...] = ()
+    quantiles: tuple[int, ...] = ()
 
     def generator(self, purpose: int) -> np.random.Generator:
         """Return the generator for one of the estimator's purposes, numbered by it."""

@@ -10,7 +10,7 @@ import numpy as np
 from zhat.core.logspace import effective_sample_size, log_mean_exp
 from zhat.core.target import QUICK, THOROUGH, Effort
 from zhat.estimators.base import Task
-from zhat.estimators.knowledge import Knowledge, Seen
+from zhat.estimators.knowledge import Knowledge, Prediction, Seen
 from zhat.estimators.planning import distribution
 from zhat.estimators.rounds import Round, round_at
 
@@ -29,10 +29,27 @@ _DESIGN = 1_000_039
 
 @dataclass(frozen=True)
 class Correction:
-    """log ∫ e^{-λf} on the unit cube by the draws, and its standard error."""
+    """log ∫ e^{-λf} on the unit cube by the draws, and its standard error: theirs, and the integral's."""
 
     log_z: float
-    error: float
+    of_draws: float
+    of_integral: float
+
+    @property
+    def error(self) -> float:
+        """The whole of it."""
+        return math.hypot(self.of_draws, self.of_integral)
+
+
+def last_draws(last: Round) -> Prediction | None:
+    """Return what was predicted of the last points that were drawn; None if none were."""
+    return next((made for made in reversed(last.predictions) if made.drawn), None)
+
+
+def drawn_from(task: Task, seen: Seen, last: Round) -> Round | None:
+    """Return the round whose surrogate the last draws came from; None if there were none."""
+    made = last_draws(last)
+    return None if made is None else round_at(task, seen.head(made.start), False)
 
 
 def better_by_draws(
@@ -46,10 +63,12 @@ def better_by_draws(
     quick = correction(task, seen, last, known, QUICK)
     if quick is None:
         return None
-    limit = LARGEST_DIFFERENCE + LARGEST_DIFFERENCE_SDS * math.hypot(error, quick.error)
-    if abs(quick.log_z - log_z) <= limit and (error < WORTH_A_CORRECTION or MUCH_BETTER * quick.error > error):
+    # A quick integral is rough, and may not know how rough it is: a thorough one would take its place.
+    limit = LARGEST_DIFFERENCE + LARGEST_DIFFERENCE_SDS * math.hypot(error, quick.of_draws)
+    if abs(quick.log_z - log_z) <= limit and (error < WORTH_A_CORRECTION or MUCH_BETTER * quick.of_draws > error):
         return None
-    return correction(task, seen, last, known, THOROUGH)
+    found = correction(task, seen, last, known, THOROUGH)
+    return found if found is not None and found.error < max(error, limit) else None
 
 
 def correction(task: Task, seen: Seen, last: Round, known: Knowledge, effort: Effort) -> Correction | None:
@@ -58,14 +77,12 @@ def correction(task: Task, seen: Seen, last: Round, known: Knowledge, effort: Ef
     It rests on no model: where the draws are, they are as likely as that surrogate says. So it stands where models that
     know the draws too can no longer agree with each other or with themselves.
     """
-    drawn = [made for made in last.predictions if made.drawn]
-    if not drawn or known.is_noisy:
+    made, design = last_draws(last), drawn_from(task, seen, last)
+    if made is None or design is None or known.is_noisy:
         return None
-    made = drawn[-1]
-    design = round_at(task, seen.head(made.start), False)
     told = {x.tobytes(): y for x, y, at in zip(known.x, known.y, known.position, strict=True) if at >= made.start}
     is_told = np.array([point.tobytes() in told for point in made.points])
-    if design is None or np.sum(is_told) < FEWEST_DRAWS:
+    if np.sum(is_told) < FEWEST_DRAWS:
         return None
     points = made.points[is_told]
     height = np.array([told[point.tobytes()] for point in points]) - made.lowest
@@ -77,4 +94,4 @@ def correction(task: Task, seen: Seen, last: Round, known: Knowledge, effort: Ef
     integral = distribution(design.surrogate, task.dim, task.generator(_DESIGN), effort).log_integral
     of_draws = math.sqrt((1.0 / share - 1.0) / n)
     value = integral.value - made.lowest + log_mean_exp(log_weights)
-    return Correction(value, math.hypot(of_draws, integral.error))
+    return Correction(value, of_draws, integral.error)

@@ -28,20 +28,27 @@ def hidden_mass(
     log_integral: float,
     generator: np.random.Generator,
     largest_chance: float = 1.0,
+    sharper: bool = False,
 ) -> float:
     """Return the mass that may hide where the surrogate sees none, as a share of what it sees.
 
     Heights are normal with the surrogate's mean and sd; ``log_integral`` is that of e^{-mean}. A surrogate that is
     wrong far from the integrand makes a mode likely anywhere; ``largest_chance`` is what looking leaves of that.
+    Far heights are believed only roughly when the surrogate is fitted. That they were seen is certain all the same, so
+    here they are believed; with ``sharper``, only where that tells more than what was fitted.
     """
     model, walls = surrogate.model, surrogate.walls
     if model.spec.warp < 0.0:
         return 0.0
     points = sobol(N_HIDDEN, known.x.shape[1], generator)
-    # Far heights are believed only roughly when the surrogate is fitted. That they were seen is certain all the same.
+    fitted_surprise, bare_surprise = far_surprise(predictions, known)
     height, variance = model.bare(points, known.heights().noise)
+    sd = bare_surprise * np.sqrt(variance) + 1e-9
+    if sharper:
+        fitted_sd = fitted_surprise * np.sqrt(model.variance(points)) + 1e-9
+        height = np.where(fitted_sd < sd, model.height(points), height)
+        sd = np.minimum(sd, fitted_sd)
     height = height if walls is None else height + walls.height(points)
-    sd = far_surprise(predictions, known) * np.sqrt(variance) + 1e-9
     far = height > HIDDEN_HEIGHT
     below = np.where(far, ndtr(-height / sd), 0.0)
     likely = float(np.mean(np.where(far, ndtr((HIDDEN_HEIGHT - height) / sd), 0.0)))

@@ -83,6 +83,8 @@ class Knowledge:
         How many evaluations there were, failed ones included.
     periodic
         The periodic axes of the cube.
+    quantiles
+        Axes that are quantiles of distributions without an end.
     """
 
     x: FloatArray
@@ -91,6 +93,7 @@ class Knowledge:
     position: FloatArray
     n_asked: int
     periodic: tuple[int, ...] = ()
+    quantiles: tuple[int, ...] = ()
 
     @property
     def lowest(self) -> float:
@@ -115,7 +118,7 @@ class Knowledge:
         """Return the finite ones, from the lowest up."""
         finite = np.isfinite(self.y)
         height = np.minimum(self.y[finite] - self.lowest, self.highest)
-        return Heights(self.x[finite], height, self.noise[finite], self.periodic)
+        return Heights(self.x[finite], height, self.noise[finite], self.periodic, self.quantiles)
 
     @property
     def highest(self) -> float:
@@ -135,7 +138,7 @@ def knowledge(task: Task, seen: Seen, learned: float) -> Knowledge:
     noise = np.full(int(np.sum(ok)), learned) if variances is None else scale**2 * variances
     y = energies_without_shift(task, seen.y[ok], noise / scale**2)
     position = np.flatnonzero(ok).astype(float)
-    return Knowledge(seen.unit[ok], scale * y, noise, position, len(seen), task.periodic)
+    return Knowledge(seen.unit[ok], scale * y, noise, position, len(seen), task.periodic, task.quantiles)
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,16 +187,21 @@ def surprise(predictions: tuple[Prediction, ...], known: Knowledge) -> float:
     return _root_mean_square(score, weights)
 
 
-def far_surprise(predictions: tuple[Prediction, ...], known: Knowledge) -> float:
+def far_surprise(predictions: tuple[Prediction, ...], known: Knowledge) -> tuple[float, float]:
     """Return the same for recent predictions away from the integrand, from their median score; at least 1.
 
-    The median, because a few places may well be like no other, and this is about all of them.
+    The median, because a few places may well be like no other, and this is about all of them. The first number is that
+    of predictions as they were made, the second that of those which believe every height.
     """
-    position, height, _, score = _scores(predictions, known)
+    position, height, score, bare_score = _scores(predictions, known)
     far = (position >= 0.5 * known.position[-1]) & (height > 1.0)
     if np.sum(far) < FEWEST_FAR:
-        return 1.0
-    return max(1.0, math.sqrt(float(np.median(score[far])) / MEDIAN_SQUARE))
+        return 1.0, 1.0
+
+    def root(scores: FloatArray) -> float:
+        return max(1.0, math.sqrt(float(np.median(scores[far])) / MEDIAN_SQUARE))
+
+    return root(score), root(bare_score)
 
 
 def n_looks(predictions: tuple[Prediction, ...], known: Knowledge, matters: float) -> int:
@@ -203,7 +211,7 @@ def n_looks(predictions: tuple[Prediction, ...], known: Knowledge, matters: floa
     """
     limit = known.heights().relevant_height
     looks = [np.empty((2, 0))]
-    for made, places, tested in _put_to_the_test(predictions, known):
+    for made, places, tested in put_to_the_test(predictions, known):
         far = made.mean[tested] + made.lowest - known.lowest > limit
         looks.append(np.array([known.position[places], known.y[places] - known.lowest])[:, far])
     position, height = np.concatenate(looks, axis=1)
@@ -230,7 +238,7 @@ class Residual:
 def residual(predictions: tuple[Prediction, ...], known: Knowledge) -> Residual:
     """Return the residual of the draws; that of a perfect surrogate where there are none."""
     log_weights = [np.empty(0)]
-    for prediction, places, tested in _put_to_the_test(predictions, known):
+    for prediction, places, tested in put_to_the_test(predictions, known):
         if prediction.drawn:
             height = known.y[places] - prediction.lowest
             # e^{-y} of a noisy y is too large by e^{σ²/2} in the mean.
@@ -249,7 +257,7 @@ def _scores(
     Heights are compared as the prediction knows them; its height is the lower of what was seen and predicted.
     """
     found = [np.empty((4, 0))]
-    for made, places, tested in _put_to_the_test(predictions, known):
+    for made, places, tested in put_to_the_test(predictions, known):
         height = compressed(known.y[places] - made.lowest, made.limit)
         mean, bare_mean = made.mean[tested], made.bare_mean[tested]
         score = (height - mean) ** 2 / np.maximum(made.variance[tested], 1e-12)
@@ -260,7 +268,7 @@ def _scores(
     return position, lower, score, bare_score
 
 
-def _put_to_the_test(
+def put_to_the_test(
     predictions: tuple[Prediction, ...], known: Knowledge
 ) -> Iterator[tuple[Prediction, IndexArray, IndexArray]]:
     """Yield each prediction with the facts that tell of it, and which of its points each tells of.

@@ -33,9 +33,10 @@ from zhat.core.paths import posterior_deviations
 from zhat.core.target import QUICK, evenly_spread
 from zhat.core.walls import Walls
 from zhat.estimators.base import Task
+from zhat.estimators.comparison import height_models
 from zhat.estimators.knowledge import LARGEST_SCORE, PRIOR_WEIGHT, Knowledge
 from zhat.estimators.planning import N_REGION, distribution
-from zhat.estimators.rounds import Round, height_models
+from zhat.estimators.rounds import Round
 
 #: From one λ of the ladder to the next, and how many there are at most.
 LADDER_STEP = 4.0
@@ -68,6 +69,8 @@ class Landscape:
         That lowest energy.
     mean
         The surface.
+    sd
+        Its standard deviation, place by place.
     draws
         Draws of it, all plausible alike: ``(n, d) -> (k, n)``.
     walls
@@ -78,6 +81,7 @@ class Landscape:
 
     lowest: float
     mean: Surface
+    sd: Surface
     draws: Callable[[FloatArray], FloatArray]
     walls: Walls | None
     smallest: float
@@ -117,6 +121,16 @@ class Anchor:
         if best.spec.warp < 0.0:
             trust *= _fade(self.inflation * np.sqrt(best.variance(x)), SURE_SD, UNSURE_SD)
         return trust
+
+    def sd(self, x: FloatArray) -> FloatArray:
+        """Return the standard deviation of the energy: the models' own, inflated, and what they disagree by."""
+        best = self.models[0]
+        inflation = np.maximum(self.inflation, local_inflation(best.process, best.coordinates(x)))
+        weights = np.exp(np.array([model.score for model in self.models]) - max(model.score for model in self.models))
+        height, variance = best.height(x), np.zeros(len(x))
+        for model, weight in zip(self.models, weights / np.sum(weights), strict=True):
+            variance += weight * (inflation**2 * model.variance(x) + (model.height(x) - height) ** 2)
+        return np.asarray(self.unit * np.sqrt(variance))
 
     def draws(self, x: FloatArray, seed: Sequence[int]) -> FloatArray:
         """Return draws of the energy above the lowest, shape ``(k, n)``."""
@@ -170,6 +184,14 @@ def stitched(anchors: Sequence[Anchor], lowest: float, walls: Walls | None, seed
     def mean(x: FloatArray) -> FloatArray:
         return np.asarray(np.sum([share * energy for energy, share in zip(*shares(x), strict=True)], axis=0))
 
+    def sd(x: FloatArray) -> FloatArray:
+        total = np.zeros(len(x))
+        for anchor, share in zip(anchors, shares(x)[1], strict=True):
+            (some,) = np.nonzero(share > 0.0)
+            if len(some):
+                total[some] += share[some] * anchor.sd(x[some])
+        return total
+
     def draws(x: FloatArray) -> FloatArray:
         total = np.zeros((N_GROUPS * GROUP_SIZE, len(x)))
         for anchor, share in zip(anchors, shares(x)[1], strict=True):
@@ -178,7 +200,7 @@ def stitched(anchors: Sequence[Anchor], lowest: float, walls: Walls | None, seed
                 total[:, some] += share[some] * anchor.draws(x[some], [seed])
         return total
 
-    return Landscape(lowest, mean, draws, walls, anchors[-1].inverse_temperature)
+    return Landscape(lowest, mean, sd, draws, walls, anchors[-1].inverse_temperature)
 
 
 def landscape_of_rounds(task: Task, known: Knowledge, last: Round, inflation: float) -> Landscape:
@@ -194,7 +216,7 @@ def landscape_of_rounds(task: Task, known: Knowledge, last: Round, inflation: fl
         value, highest, of_power = value / LADDER_STEP, highest / LADDER_STEP, False
         ratio = value / task.inverse_temperature
         lower = replace(data, height=ratio * data.height, noise=ratio**2 * data.noise)
-        models = plausible(height_models(lower, last.rotation, spec))
+        models = plausible(height_models(lower, last.rotations, spec))
         spec = models[0].spec
         # Nobody looked where these models are asked: there, the rougher of the two is believed altogether.
         wrong = left_out_inflation(models[0], lower, volumes)

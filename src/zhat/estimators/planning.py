@@ -22,6 +22,8 @@ EXPLORE_OFTEN = 2
 N_LEFT_OPEN = 512
 #: A median height of draws below this, under the lowest seen, means that the integrand is yet to be found.
 EXPECTED_DROP = -3.0
+#: One in so many points puts such a promise to the test, where the integrand seems to be found already.
+TEST_ONE_IN = 2
 #: Points to choose from: draws from the integrand, points all over the cube, and steps from the lowest ones.
 N_DRAWS = 1024
 N_CUBE = 1536
@@ -68,14 +70,24 @@ def next_points(
     if n == 0:
         return np.empty((0, draws.shape[1]))
     pending = np.empty((0, draws.shape[1])) if pending is None else pending
-    searching = known.heights().few_are_low or float(np.median(surrogate.height(draws))) < EXPECTED_DROP
-    candidates = nodes
-    if candidates is None:
-        candidates = cloud(known, generator) if searching else spread_candidates(known, draws, generator)
-    start = known.n_asked + len(pending)
+    found = not known.heights().few_are_low
+    searching = not found or float(np.median(surrogate.height(draws))) < EXPECTED_DROP
     every = EXPLORE_RARELY if searching else explore_every(surrogate, predictions, known, density, generator)
-    region = density.region(N_REGION)
-    return choose_batch(surrogate, candidates, region, n, known.new_noise(), pending, start, every, searching)
+    region, noise = density.region(N_REGION), known.new_noise()
+
+    def chosen(candidates: FloatArray, n: int, pending: FloatArray) -> FloatArray:
+        start = known.n_asked + len(pending)
+        return choose_batch(surrogate, candidates, region, n, noise, pending, start, every, searching)
+
+    if nodes is not None:
+        return chosen(nodes, n, pending)
+    if not searching:
+        return chosen(spread_candidates(known, draws, generator), n, pending)
+    # Where lower ground is promised although much that is low was found, the promise is put to the test, or it would
+    # be believed forever.
+    tests = chosen(draws, max(1, n // TEST_ONE_IN), pending) if found else np.empty((0, draws.shape[1]))
+    others = chosen(cloud(known, generator), n - len(tests), np.vstack([pending, tests]))
+    return np.vstack([tests, others])
 
 
 def explore_every(

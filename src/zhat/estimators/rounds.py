@@ -8,7 +8,7 @@ forgotten ones are simply done again.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -16,25 +16,23 @@ import numpy as np
 
 from zhat.core.arrays import FloatArray, sobol
 from zhat.core.coordinates import Coordinates, n_trend_terms
-from zhat.core.fit import SMOOTHNESSES
 from zhat.core.kernels import Covariance
-from zhat.core.models import (
-    INTEGRAND,
-    LARGEST_EXPONENT,
-    Heights,
-    Model,
-    ModelSpec,
-    Surrogate,
-    fit_model,
-    learned_noise,
-    left_out_error,
-    nearest_volumes,
-)
+from zhat.core.models import Model, ModelSpec, Surrogate, learned_noise
 from zhat.core.target import QUICK
 from zhat.core.torus import embed
-from zhat.core.trend import TrendName
 from zhat.core.walls import Walls
 from zhat.estimators.base import Task, noise_variances
+from zhat.estimators.comparison import (
+    MOST_COMPARED_LAST,
+    MOST_KEPT,
+    Rotations,
+    best_first,
+    better,
+    compare_heights,
+    compare_powers,
+    fit_anew,
+    is_a_mirage,
+)
 from zhat.estimators.gauss import has_rule, n_nodes, nearest_nodes, nodes_left, with_checks
 from zhat.estimators.knowledge import Knowledge, Prediction, Seen, knowledge, surprise
 from zhat.estimators.planning import N_DRAWS, N_REGION, distribution, next_points
@@ -44,32 +42,10 @@ GROWTH = 0.2
 SMALLEST_ROUND = 4
 #: Models are compared anew whenever the facts have grown by this factor.
 COMPARE_GROWTH = 1.6
-#: They are compared on at most so many heights, and the last time on so many.
+#: They are compared on at most so many heights, but for the last time.
 MOST_COMPARED = 160
-MOST_COMPARED_LAST = 192
-#: So many of them are kept when the last word is to be said.
-MOST_KEPT = 4
-#: Steps from a model to a neighbour that is better.
-MODEL_STEPS = 3
-#: Powers of the integrand that may be smooth where the energy is not: if they are, they are very smooth.
-POWERS = (-2.0, INTEGRAND, -0.5, -0.2, -0.1)
-POWER_SMOOTHNESSES = (2.5, math.inf)
-#: The share of the heights that a warp may not cut off.
-SHARE_UNCUT = 0.75
-#: The largest product of a warp, either way, and the noise's sd.
-LARGEST_WARPED_NOISE = 0.03
 #: So many kinds of them are tried again in the next comparison.
 BEST_POWERS = 2
-#: A model of the integrand itself must predict so much better to be preferred ...
-MUCH_BETTER = 0.5
-#: ... unless their evidence is higher; this is asked only of integrands that fill so much of the cube.
-WIDE = 0.1
-#: Sums of curves to try wherever heights are none: rough ones and smooth ones.
-CURVE_SMOOTHNESSES = (1.5, math.inf)
-#: Heights are tried as sums only where the highest is below so many times the height that matters, or low ones are few.
-HIGHEST_SUM = 100.0
-#: Warps to try, a step at a time.
-WARPS = (0.0, 0.06, 0.1, 0.15, 0.2, 0.3, 0.5)
 #: The share of the budget that is drawn from e^{-λμ} at the end: at least, and at most.
 SMALLEST_DRAWN = 1 / 12
 LARGEST_DRAWN = 1 / 4
@@ -97,8 +73,8 @@ class Round:
         The best kinds of models of powers of the integrand, which the next comparison tries again.
     kernels
         Where the hyperparameters of each kind of model were last.
-    rotation
-        The coordinates in which the integrand is round; None where it is wide.
+    rotations
+        The coordinates in which the integrand is round, with and without scores; none where it is wide.
     compare_at
         How many facts it takes to compare models anew.
     n_drawn
@@ -117,7 +93,7 @@ class Round:
     height_spec: ModelSpec
     power_specs: tuple[ModelSpec, ...]
     kernels: Mapping[ModelSpec, Covariance]
-    rotation: Coordinates | None
+    rotations: Rotations
     compare_at: float
     n_drawn: int
     noise: float
@@ -169,29 +145,33 @@ def _make_round(task: Task, seen: Seen, before: Round | None, is_last: bool) -> 
     compare_at = before.compare_at if before else 0.0
     is_comparison = is_last or n >= compare_at
     noise = before.noise if before and not is_comparison else _learned_noise(task, seen, before)
-    rotation = before.rotation if before else None
+    rotations = before.rotations if before else {}
     known = knowledge(task, seen, noise)
     data = known.heights()
     kernels = dict(before.kernels) if before else {}
+    walls = Walls.around(known.x, np.isfinite(known.y), task.periodic)
     if before is None or is_comparison:
         fewer = data.thinned(MOST_COMPARED_LAST if is_last else MOST_COMPARED)
-        of_heights = _compare(fewer, rotation, before.height_spec if before else ModelSpec(), kernels)
-        of_powers = _compare_powers(fewer, before.power_specs if before else (), kernels)
-        models = _better(fewer, of_heights, of_powers)[: MOST_KEPT if is_last else 1]
+        of_heights = compare_heights(fewer, rotations, before.height_spec if before else ModelSpec(), kernels)
+        of_powers = compare_powers(fewer, before.power_specs if before else (), kernels)
+        compared = better(fewer, of_heights, of_powers)
+        if not data.few_are_low and is_a_mirage(task, compared[0], walls):
+            compared = tuple(model for model in compared if not model.spec.doubts_far_heights) or compared
+        models = compared[: MOST_KEPT if is_last else 1]
         if fewer is not data:
-            models = _best_first(_fit(model.spec, data, rotation, kernels) for model in models)
+            models = best_first(fit_anew(model.spec, data, rotations, kernels) for model in models)
         height_spec, power_specs = of_heights[0].spec, tuple(model.spec for model in of_powers[:BEST_POWERS])
         compare_at = COMPARE_GROWTH * n
     else:
         height_spec, power_specs = before.height_spec, before.power_specs
-        models = (_fit(before.models[0].spec, data, rotation, kernels),)
+        models = (fit_anew(before.models[0].spec, data, rotations, kernels),)
     if not is_last:
         # Rounds are remembered, and what it takes to doubt hyperparameters is large.
         models = (replace(models[0], search=None),)
-    surrogate = Surrogate(models[0], Walls.around(known.x, np.isfinite(known.y), task.periodic))
+    surrogate = Surrogate(models[0], walls)
     made = Round(
         n=n, surrogate=surrogate, models=models, height_spec=height_spec, power_specs=power_specs,
-        kernels=kernels, rotation=rotation, compare_at=compare_at,
+        kernels=kernels, rotations=rotations, compare_at=compare_at,
         n_drawn=before.n_drawn if before else 0, noise=noise,
         predictions=before.predictions if before else (), plan=np.empty((0, task.dim)),
     )  # fmt: skip
@@ -207,121 +187,6 @@ def _learned_noise(task: Task, seen: Seen, before: Round | None) -> float:
     height = data.height if before is None else before.surrogate.model.height(data.x)
     near = np.argsort(height, kind="stable")[: max(16, len(height) // 2)]
     return learned_noise(embed(data.x[near], task.periodic), data.height[near])
-
-
-def _compare(
-    data: Heights, rotation: Coordinates | None, current: ModelSpec, kernels: dict[ModelSpec, Covariance]
-) -> tuple[Model, ...]:
-    """Return models of heights, best first, found step by step from one kind."""
-    fitted: dict[ModelSpec, Model] = {}
-    for _ in range(MODEL_STEPS):
-        for spec in _neighbours(current, data, rotation is not None):
-            if spec not in fitted:
-                fitted[spec] = _fit(spec, data, rotation, kernels)
-        best = max(fitted.values(), key=lambda model: model.score)
-        if best.spec == current:
-            break
-        current = best.spec
-    return _best_first(fitted.values())
-
-
-def height_models(data: Heights, rotation: Coordinates | None, start: ModelSpec) -> tuple[Model, ...]:
-    """Return models of heights fitted to all data, best first, found step by step from one kind."""
-    fewer = data.thinned(MOST_COMPARED_LAST)
-    kernels: dict[ModelSpec, Covariance] = {}
-    models = _compare(fewer, rotation, start, kernels)[:MOST_KEPT]
-    return models if fewer is data else _best_first(_fit(model.spec, data, rotation, kernels) for model in models)
-
-
-def _best_first(models: Iterable[Model]) -> tuple[Model, ...]:
-    return tuple(sorted(models, key=lambda model: -model.score))
-
-
-def _fit(spec: ModelSpec, data: Heights, rotation: Coordinates | None, kernels: dict[ModelSpec, Covariance]) -> Model:
-    """Return a model of this kind, fitted from where its hyperparameters were last, and note where they are now."""
-    plain = Coordinates.plain(data.x.shape[1], data.periodic)
-    model = fit_model(spec, data, (rotation if spec.rotated else None) or plain, kernels.get(spec))
-    kernels[spec] = model.process.kernel
-    return model
-
-
-def _compare_powers(
-    data: Heights, candidates: tuple[ModelSpec, ...], kernels: dict[ModelSpec, Covariance]
-) -> tuple[Model, ...]:
-    """Return models of powers of the integrand, best first: of those given and their neighbours, or of all."""
-    dim = data.x.shape[1]
-    trends: list[TrendName] = ["constant"]
-    if len(data.height) > n_trend_terms("quadratic", dim, data.periodic) + dim + 1:
-        trends.append("quadratic")
-    powers = tuple(power for power in POWERS if -power <= _largest_warp(data))
-    if not powers:
-        return ()
-    everything = [ModelSpec(nu=math.inf, warp=power, trend=trend) for power in powers for trend in trends]
-    specs = [spec for spec in candidates if spec.warp in powers] or everything
-    found = [_fit(spec, data, None, kernels) for spec in specs]
-    best = _best_first(found)[0].spec
-    variants = {replace(best, nu=nu) for nu in POWER_SMOOTHNESSES} | {replace(best, trend=trend) for trend in trends}
-    place = powers.index(best.warp)
-    variants |= {replace(best, warp=power) for power in powers[max(place - 1, 0) : place + 2]}
-    if dim > 1:
-        variants |= {replace(best, structure="isotropic"), replace(best, structure="per-axis")}
-    tried = {model.spec for model in found}
-    found += [_fit(spec, data, None, kernels) for spec in sorted(variants - tried, key=str)]
-    return _best_first(found)
-
-
-def _better(data: Heights, of_heights: tuple[Model, ...], of_powers: tuple[Model, ...]) -> tuple[Model, ...]:
-    """Return all models, best first; or those of the integrand alone, if they are much better.
-
-    A model of the integrand says little of how high the high places are. If its evidence is higher all the same, it
-    must be right; and if not, it may still predict the integrand much better.
-    """
-    everything = _best_first([*of_heights, *of_powers])
-    itself = tuple(model for model in of_powers if model.spec.warp == INTEGRAND)
-    if not itself or everything[0].spec.warp < 0.0:
-        return everything
-    volumes = nearest_volumes(data.x, periodic=data.periodic)
-    # Where the integrand fills next to nothing of the cube, what is left out elsewhere says nothing of it.
-    if float(volumes @ np.exp(-data.height)) < WIDE:
-        return everything
-    limit = MUCH_BETTER * left_out_error(of_heights[0], data, volumes)
-    return itself if left_out_error(itself[0], data, volumes) < limit else everything
-
-
-def _largest_warp(data: Heights) -> float:
-    """Return the strongest warp that the noise allows: a noisy height is skewed by it."""
-    return LARGEST_WARPED_NOISE / math.sqrt(max(float(np.max(data.noise)), 1e-300))
-
-
-def _neighbours(spec: ModelSpec, data: Heights, can_rotate: bool) -> list[ModelSpec]:
-    """Return a kind of model and those that differ from it in one respect."""
-    n, dim = data.x.shape
-    # Where many heights are cut off by a warp, its evidence means nothing.
-    high = max(float(np.quantile(data.height, SHARE_UNCUT)), 1e-300)
-    warps = [warp for warp in WARPS if warp <= min(_largest_warp(data), LARGEST_EXPONENT / high)]
-    # What the noise allowed before it may allow no longer, if it is learned.
-    spec = replace(spec, warp=min(spec.warp, warps[-1]))
-    # Heights that are far above anything that matters would decide whether all are a sum; that points the way to low
-    # ground, but is no model of it.
-    is_steep = float(np.max(data.height)) > HIGHEST_SUM * data.relevant_height
-    can_be_sum = dim > 1 and not (is_steep and not data.few_are_low)
-    if spec.structure == "additive" and not can_be_sum:
-        spec = replace(spec, structure="isotropic")
-    found = [replace(spec, nu=nu) for nu in SMOOTHNESSES]
-    if dim > 1:
-        found += [replace(spec, structure="isotropic"), replace(spec, structure="per-axis")]
-    if can_be_sum:
-        of_curves = replace(spec, structure="additive", trend="constant", warp=0.0)
-        found += [replace(of_curves, nu=nu) for nu in CURVE_SMOOTHNESSES]
-    if n > n_trend_terms("quadratic", dim, data.periodic) + dim + 1:
-        found += [replace(spec, trend="constant", warp=0.0)]
-        whole = replace(spec, structure="isotropic") if spec.structure == "additive" else spec
-        place = warps.index(spec.warp)
-        bowls = {spec.warp, *warps[max(place - 1, 0) : place + 2]}
-        found += [replace(whole, trend="quadratic", warp=warp) for warp in sorted(bowls)]
-    if dim > 1 and can_rotate:
-        found += [replace(spec, rotated=False), replace(spec, rotated=True)]
-    return [spec, *dict.fromkeys(other for other in found if other != spec)]
 
 
 def _plan(task: Task, made: Round, known: Knowledge, unit: FloatArray) -> Round:
@@ -348,11 +213,20 @@ def _plan(task: Task, made: Round, known: Knowledge, unit: FloatArray) -> Round:
         points = with_checks(task, made.surrogate, points, unit, size)
     return replace(
         made,
-        rotation=Coordinates.rounding_narrow(draws, task.periodic) or made.rotation,
+        rotations=made.rotations | _rotations(task, draws),
         n_drawn=n_drawn,
         predictions=(*made.predictions, _predict(made, known, points, drawing)),
         plan=points,
     )
+
+
+def _rotations(task: Task, draws: FloatArray) -> Rotations:
+    """Return the coordinates in which these draws are round, with and without scores, where they are narrow."""
+    found = {
+        scored: Coordinates.rounding_narrow(draws, task.periodic, task.quantiles if scored else ())
+        for scored in ({False, True} if task.quantiles else {False})
+    }
+    return {scored: coordinates for scored, coordinates in found.items() if coordinates is not None}
 
 
 def _points_at(
@@ -360,7 +234,7 @@ def _points_at(
 ) -> FloatArray:
     """Return the next ``n`` points for a λ that is smaller by this ratio, from a model of all heights at that λ."""
     known = replace(known, y=ratio * known.y, noise=ratio**2 * known.noise)
-    model = _fit(made.height_spec, known.heights(), made.rotation, {})
+    model = fit_anew(made.height_spec, known.heights(), made.rotations, {})
     surrogate = Surrogate(model, made.surrogate.walls)
     density = distribution(surrogate, known.x.shape[1], generator, QUICK)
     draws = density.rough_draws(N_DRAWS, generator)

@@ -28,7 +28,8 @@ from zhat.estimators.base import (
     share_left,
     without_values,
 )
-from zhat.estimators.landscape import landscape_of_process
+from zhat.estimators.insight import Insight, insight_of_process
+from zhat.estimators.landscape import Landscape, landscape_of_process
 from zhat.estimators.piecewise import check_split, first_batch_size
 from zhat.estimators.surrogate import Surrogate, SurrogateSettings, surrogate
 from zhat.estimators.temperatures import LandscapeCurve, Temperatures
@@ -68,6 +69,10 @@ class MaximumVariance:
         """Return e^{-λμ}/Z on the unit cube, with μ from all facts; None if no finite energy was seen."""
         found = surrogate(self.model, task, facts)
         return None if found is None else found.target
+
+    def insight(self, task: Task, facts: Evaluations) -> Insight | None:
+        """Return what the surrogate of all facts believes; None if no finite energy was seen."""
+        return _insight(self.model, task, facts, len(facts))
 
     def temperatures(
         self, task: Task, facts: Evaluations, inverse_temperatures: FloatArray, finding: Finding
@@ -164,6 +169,10 @@ class TwoBatch:
         found = surrogate(self.model, task, facts)
         return None if found is None else found.target
 
+    def insight(self, task: Task, facts: Evaluations) -> Insight | None:
+        """Return what the surrogate of all facts believes, and how well the first batch's foretold the draws."""
+        return _insight(self.model, task, facts, min(self.n_first(task), len(facts)))
+
     def temperatures(
         self, task: Task, facts: Evaluations, inverse_temperatures: FloatArray, finding: Finding
     ) -> Temperatures:
@@ -232,8 +241,21 @@ def _temperatures(
     found = surrogate(model, task, facts)
     if found is None:
         raise ValueError("no energy is finite")
-    landscape = landscape_of_process(task, found.process, _misfit_inflation(task, found.process))
-    return LandscapeCurve(task, landscape).at(inverse_temperatures, finding)
+    return LandscapeCurve(task, _landscape(task, found)).at(inverse_temperatures, finding)
+
+
+def _insight(model: SurrogateSettings, task: Task, facts: Evaluations, n_first: int) -> Insight | None:
+    """Return the insight where evaluations from ``n_first`` on were drawn from the surrogate of those before."""
+    found, first = surrogate(model, task, facts), surrogate(model, task, facts.head(n_first))
+    if found is None:
+        return None
+    if first is None:
+        first, n_first = found, len(facts)
+    return insight_of_process(task, facts, found, _landscape(task, found), first, n_first)
+
+
+def _landscape(task: Task, found: Surrogate) -> Landscape:
+    return landscape_of_process(task, found.process, _misfit_inflation(task, found.process))
 
 
 def _misfit_inflation(task: Task, process: GaussianProcess) -> float:

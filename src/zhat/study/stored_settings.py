@@ -9,22 +9,21 @@ from typing import Any
 import numpy as np
 
 from zhat.core.kernels import Kernel
-from zhat.domain import Box
 from zhat.errors import FileError, InvalidArgument
 from zhat.estimators import METHODS
 from zhat.settings import Settings
+from zhat.stored_domain import domain_in, domain_out
 
 
 def settings_out(settings: Settings) -> dict[str, Any]:
     """Return settings as a table for JSON, with a hash that shows whether anything was changed since."""
-    domain, kernel = settings.domain, settings.rkhs_kernel
+    kernel = settings.rkhs_kernel
     lengthscale = np.array(kernel.lengthscale).tolist()
     if METHODS.get(settings.estimator.name) != settings.estimator:
         wanted = "the name of a method: a study keeps no settings of an estimator's own"
         raise InvalidArgument("method", settings.estimator, wanted)
     document: dict[str, Any] = {
-        "bounds": {name: [low, high] for name, low, high in zip(domain.names, domain.lower, domain.upper, strict=True)},
-        "periodic": [domain.names[axis] for axis in domain.periodic],
+        **domain_out(settings.domain),
         "inverse_temperature": [settings.inverse_temperature, *settings.others],
         "budget": settings.budget,
         "noise_std": settings.noise_std,
@@ -49,7 +48,7 @@ def settings_in(document: dict[str, Any], path: object) -> Settings:
     lengths = tuple(lengthscale) if isinstance(lengthscale, list) else lengthscale
     largest, *others = given["inverse_temperature"]
     return Settings(
-        domain=Box.from_bounds(given["bounds"], given["periodic"]),
+        domain=domain_in(given),
         inverse_temperature=largest,
         others=tuple(others),
         budget=given["budget"],

@@ -22,9 +22,9 @@ from zhat.estimate import Estimate
 from zhat.estimators.base import NoiseKind
 from zhat.evaluations import Evaluations, Outcome
 from zhat.given import given_evaluations
-from zhat.problem import Energy, Problem, check_number, interpret
+from zhat.problem import Energy, Problem, check_number, interpret, whole
 from zhat.run import Point
-from zhat.settings import LARGEST_FAILED_SHARE, Settings, whole
+from zhat.settings import LARGEST_FAILED_SHARE, Settings
 from zhat.study.holders import is_gone, this_process
 from zhat.study.store import Journal, Row, Store
 from zhat.study.stored_settings import differences, settings_in, settings_out

@@ -10,14 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from zhat.core.arrays import FloatArray
+from zhat.view.style import BLUE, ORANGE, TWO_SIDED_95, finished
 
 if TYPE_CHECKING:
     from zhat.curve import Curve
 
-#: Two of Okabe and Ito's colours, which colour-blind readers can tell apart.
-BLUE, ORANGE = "#0072B2", "#E69F00"
-#: Half width of a 95% band, in standard errors.
-TWO_SIDED_95 = 1.959963984540054
 #: λs that span more than this factor are drawn on a logarithmic axis.
 DECADE = 10.0
 
@@ -33,9 +30,7 @@ def draw_curve(curve: Curve, path: str | PathLike[str] | None = None) -> Figure:
     for axes, (title, value, error) in zip(figure.subplots(1, 3), panels, strict=True):
         _draw_panel(axes, curve.inverse_temperature, value, error)
         axes.set_title(title, fontsize=11, loc="left")
-    if path is not None:
-        figure.savefig(path, dpi=150)
-    return figure
+    return finished(figure, path)
 
 
 def _draw_panel(axes: Axes, inverse_temperature: FloatArray, value: FloatArray, error: FloatArray) -> None:

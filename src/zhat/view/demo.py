@@ -14,9 +14,8 @@ from matplotlib.ticker import MaxNLocator
 
 from zhat.core.arrays import FloatArray
 from zhat.estimate import Estimate
+from zhat.view.style import BLUE, GREEN, GREY, ORANGE
 
-#: Okabe and Ito's colours, which colour-blind readers can tell apart.
-ORANGE, BLUE, GREEN, GREY = "#E69F00", "#0072B2", "#009E73", "#666666"
 _GRID = 161
 
 

@@ -1,0 +1,65 @@
+"""Domains as plain data, for files: a box's bounds, or a prior's distributions by name and numbers."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+from zhat.domain import Box, Domain
+from zhat.prior import IndependentPriors, PriorTransform
+
+
+def domain_out(domain: Domain) -> dict[str, Any]:
+    """Return what a file keeps of a domain. Of a prior that is a function, or of no known name, only the names."""
+    document: dict[str, Any] = {"periodic": [domain.names[axis] for axis in domain.periodic]}
+    if isinstance(domain, Box):
+        pairs = zip(domain.names, domain.lower, domain.upper, strict=True)
+        return {"bounds": {name: [low, high] for name, low, high in pairs}, **document}
+    described = [_described(one) for one in domain.distributions] if isinstance(domain, IndependentPriors) else [None]
+    if all(one is not None for one in described):
+        return {"priors": dict(zip(domain.names, described, strict=True)), **document}
+    return {"parameters": list(domain.names), **document}
+
+
+def domain_in(document: dict[str, Any]) -> Domain:
+    """Return the domain that a file keeps."""
+    # Older files know of no periodic axes.
+    periodic = document.get("periodic", ())
+    if "bounds" in document:
+        return Box.from_bounds(document["bounds"], periodic)
+    if "priors" in document:
+        made = {name: _made(described) for name, described in document["priors"].items()}
+        return IndependentPriors.of(made, periodic)
+    names = tuple(map(str, document["parameters"]))
+    return PriorTransform(names, None, periodic=tuple(names.index(name) for name in periodic))
+
+
+def _described(distribution: Any) -> dict[str, Any] | None:
+    """Return a distribution as its name and numbers; None if SciPy could not make it again from these."""
+    name = getattr(getattr(distribution, "dist", distribution), "name", None)
+    args: tuple[Any, ...] = getattr(distribution, "args", ())
+    kwds: dict[str, Any] = getattr(distribution, "kwds", {})
+    if _of_name(name) is None:
+        return None
+    if not all(isinstance(value, numbers.Real) for value in (*args, *kwds.values())):
+        return None
+    # As words, because JSON has none for infinity.
+    keywords = {key: repr(float(value)) for key, value in kwds.items()}
+    return {"distribution": name, "arguments": [repr(float(value)) for value in args], "keywords": keywords}
+
+
+def _made(described: dict[str, Any]) -> Any:
+    generic = _of_name(described["distribution"])
+    if generic is None:
+        raise ValueError(f"SciPy has no continuous distribution {described['distribution']!r}")
+    keywords = {key: float(value) for key, value in described["keywords"].items()}
+    return generic(*map(float, described["arguments"]), **keywords)
+
+
+def _of_name(name: object) -> Any:
+    """Return SciPy's continuous distribution of a name; None if there is none."""
+    # It takes long to import, and few domains need it.
+    import scipy.stats
+
+    found = getattr(scipy.stats, str(name), None)
+    return found if isinstance(found, scipy.stats.rv_continuous) else None

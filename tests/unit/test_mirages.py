@@ -1,0 +1,78 @@
+"""Quantiles as scores, and surrogates that see low ground where nobody has been."""
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+from scipy.stats import norm
+
+from zhat.core.arrays import sobol
+from zhat.core.coordinates import EDGE, Coordinates, scores
+from zhat.core.models import Heights, ModelSpec, Surrogate, fit_model
+from zhat.core.target import QUICK
+from zhat.estimators.base import Task
+from zhat.estimators.comparison import is_a_mirage
+from zhat.estimators.knowledge import Knowledge
+from zhat.estimators.planning import N_DRAWS, distribution, next_points
+
+
+def test_scores_are_normal_ones_that_change_nothing_in_the_middle():
+    x = sobol(256, 2, 0)
+    found = scores(x, (1,))
+    np.testing.assert_array_equal(found[:, 0], x[:, 0])
+    np.testing.assert_allclose(norm.cdf((found[:, 1] - 0.5) * np.sqrt(2 * np.pi)), x[:, 1], rtol=1e-9)
+    step = scores(np.array([[0.5 - 1e-6], [0.5 + 1e-6]]), (0,))
+    assert np.diff(step[:, 0]) == pytest.approx(2e-6, rel=1e-6)
+    ends = scores(np.array([[0.0], [EDGE], [1.0]]), (0,))
+    assert np.all(np.isfinite(ends))
+    assert ends[0] == ends[1]
+    assert scores(x, ()) is x
+
+
+def test_a_normal_likelihood_under_a_normal_prior_is_a_quadratic_in_scores():
+    z = norm.ppf(sobol(24, 2, 1))
+    height = 0.5 * (3.0 * z[:, 0] - 1.0) ** 2 + 0.5 * (z[:, 1] + z[:, 0]) ** 2
+    data = Heights(ndtr(z), height - np.min(height), np.zeros(24), quantiles=(0, 1))
+    new = norm.ppf(sobol(64, 2, 2))
+    truth = 0.5 * (3.0 * new[:, 0] - 1.0) ** 2 + 0.5 * (new[:, 1] + new[:, 0]) ** 2 - np.min(height)
+    spec = ModelSpec(trend="quadratic")
+    wrong = [
+        np.max(np.abs(fit_model(spec, data, Coordinates.plain(2, (), axes)).height(ndtr(new)) - truth))
+        for axes in ((), (0, 1))
+    ]
+    assert wrong[1] < 1e-3
+    assert wrong[0] > 1000.0 * wrong[1]
+
+
+def seen_in_a_corner(n=24):
+    """Return heights that fall towards the other side of the cube, where nobody has been."""
+    x = 0.3 * sobol(n, 2, 5)
+    y = 12.0 * np.cos(3.0 * x[:, 0]) + 6.0 * (1.0 - x[:, 1]) + 3.0 * np.sin(40.0 * x[:, 0] + 30.0 * x[:, 1])
+    return Knowledge(x, y, np.zeros(n), np.arange(n, dtype=float), n)
+
+
+def seen_all_over(n=48):
+    x = sobol(n, 2, 5)
+    return Knowledge(x, 40.0 * np.sum((x - 0.5) ** 2, axis=1), np.zeros(n), np.arange(n, dtype=float), n)
+
+
+def model_of(known, nu=0.5):
+    return fit_model(ModelSpec(nu=nu, trend="quadratic"), known.heights(), Coordinates.plain(2))
+
+
+def test_low_ground_where_nobody_has_been_is_a_mirage():
+    task = Task(dim=2, inverse_temperature=1.0, budget=64)
+    assert is_a_mirage(task, model_of(seen_in_a_corner()), None)
+    assert not is_a_mirage(task, model_of(seen_all_over()), None)
+    compressing = fit_model(ModelSpec(), seen_in_a_corner().heights(), Coordinates.plain(2))
+    assert not is_a_mirage(task, compressing, None)
+
+
+def test_a_promise_of_lower_ground_is_put_to_the_test():
+    known = seen_in_a_corner()
+    surrogate = Surrogate(model_of(known), None)
+    density = distribution(surrogate, 2, np.random.default_rng(0), QUICK)
+    draws = density.rough_draws(N_DRAWS, np.random.default_rng(0))
+    points = next_points(surrogate, (), known, density, draws, 4, np.random.default_rng(1))
+    promised = {row.tobytes() for row in draws}
+    tested = [point.tobytes() in promised for point in points]
+    assert tested == [True, True, False, False]
