@@ -4,7 +4,7 @@ BIN := .venv/bin
 # One BLAS thread a process: the tests run on every core already, and results do not depend on the machine.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test lint bench accuracy cost coverage noise plan certificate curve studies clean
+.PHONY: demo test lint bench accuracy cost coverage noise plan certificate curve studies gallery docs clean
 
 demo: .venv/installed
 	$(ONE_THREAD) $(BIN)/zhat demo
@@ -43,6 +43,14 @@ curve: .venv/installed
 
 studies: .venv/installed
 	$(ONE_THREAD) $(BIN)/python benchmarks/studies.py
+
+gallery: .venv/installed
+	$(ONE_THREAD) $(BIN)/python benchmarks/gallery.py
+
+docs: .venv/installed
+	$(BIN)/python scripts/docs_gallery.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo build/site/index.html
 
 .venv/installed: pyproject.toml scripts/environment
 	scripts/environment $(PYTHON)

@@ -1,0 +1,38 @@
+"""Hooks of the documentation's build: links to examples/ work in the site too, and exponents are raised."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File
+
+ENDINGS = (".py", ".toml", ".sh", ".c", ".csv")
+#: Code and tags, which are left alone, and exponents as pages write them: e^{-λf}.
+LEFT_ALONE = re.compile(r"(<pre.*?</pre>|<code.*?</code>|<[^>]+>)", re.DOTALL)
+EXPONENT = re.compile(r"\^\{([^{}]*)\}")
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the examples, as they are, to the files of the site."""
+    root = Path(config.config_file_path).parent
+    for path in sorted((root / "examples").rglob("*")):
+        if path.suffix in ENDINGS and "__pycache__" not in path.parts:
+            uri = path.relative_to(root).as_posix()
+            files.append(File.generated(config, uri, abs_src_path=str(path)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Turn links that leave docs/ for examples/, as they are in the repository, into links within the site."""
+    depth = page.file.src_uri.count("/")
+    return re.sub(rf"\]\((?:\.\./){{{depth + 1}}}examples/", f"]({'../' * depth}examples/", markdown)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Raise exponents."""
+    parts = LEFT_ALONE.split(html)
+    # Every second part is what the expression matched.
+    parts[::2] = [EXPONENT.sub(r"<sup>\1</sup>", part) for part in parts[::2]]
+    return "".join(parts)
