@@ -17,9 +17,9 @@ import numpy as np
 from zhat.core.arrays import FloatArray, Surface, sobol
 from zhat.core.belief import belief, hyperparameter_spread, plausible, smoothness_doubt
 from zhat.core.models import Model, Surrogate
-from zhat.core.target import QUICK, THOROUGH, Region, Target
+from zhat.core.target import QUICK, THOROUGH, Region, Target, target
 from zhat.estimators.base import LARGEST_NOISE, Finding, Task, learned_shift_error, share_left, without_values
-from zhat.estimators.correction import better_by_draws, drawn_from
+from zhat.estimators.correction import believed_heights, better_by_draws
 from zhat.estimators.gauss import (
     GOOD_ENOUGH,
     n_nodes,
@@ -96,11 +96,12 @@ class Adaptive:
         last = last_round(task, facts)
         if last is None:
             return None
-        # Where the last draws had the last word, it was about the surrogate that they came from.
-        rests_on_draws = "draw_error" in self.estimate(task, facts).diagnostics
-        believed = drawn_from(task, Seen.of(facts), last) if rests_on_draws else None
-        surrogate = last.surrogate if believed is None else believed.surrogate
-        return distribution(surrogate, task.dim, task.generator(_INTEGRAL), THOROUGH)
+        seen, heights = Seen.of(facts), None
+        if "draw_error" in self.estimate(task, facts).diagnostics:
+            # The last draws had the last word: it was about the surrogate that they came from.
+            heights = believed_heights(task, seen, last, knowledge(task, seen, last.noise))
+        surface = heights or last.surrogate.height
+        return target(surface, 1.0, task.dim, task.generator(_INTEGRAL), THOROUGH, task.periodic)
 
     def surface(self, task: Task, facts: Evaluations) -> tuple[Surface, int]:
         """Return the surrogate of the energy on the unit cube, and how many evaluations came before the last draws."""

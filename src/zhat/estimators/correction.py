@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from zhat.core.arrays import FloatArray, Surface
 from zhat.core.logspace import effective_sample_size, log_mean_exp
-from zhat.core.target import QUICK, THOROUGH, Effort
+from zhat.core.models import relevant_height
+from zhat.core.target import QUICK, THOROUGH, Effort, target
 from zhat.estimators.base import Task
+from zhat.estimators.comparison import MIRAGE_SD
 from zhat.estimators.knowledge import Knowledge, Prediction, Seen
-from zhat.estimators.planning import distribution
 from zhat.estimators.rounds import Round, round_at
 
 #: Fewer draws than this correct nothing, nor do any whose weights are worth less than this share of them.
@@ -46,10 +48,26 @@ def last_draws(last: Round) -> Prediction | None:
     return next((made for made in reversed(last.predictions) if made.drawn), None)
 
 
-def drawn_from(task: Task, seen: Seen, last: Round) -> Round | None:
-    """Return the round whose surrogate the last draws came from; None if there were none."""
+def believed_heights(task: Task, seen: Seen, last: Round, known: Knowledge) -> Surface | None:
+    """Return the heights of the surrogate that the last draws came from; None if there were none.
+
+    Where it promises low ground of which it knows next to nothing, the last surrogate, which knows more, may deny it:
+    all of a few draws may have missed a promise that holds a hundredth of the integrand.
+    """
     made = last_draws(last)
-    return None if made is None else round_at(task, seen.head(made.start), False)
+    design = None if made is None else round_at(task, seen.head(made.start), False)
+    if made is None or design is None:
+        return None
+    surrogate, limit, drop = design.surrogate, relevant_height(task.dim), known.lowest - made.lowest
+
+    def heights(x: FloatArray) -> FloatArray:
+        found = surrogate.height(x)
+        low = np.flatnonzero(found < limit)
+        unknown = low[surrogate.model.variance(x[low]) > MIRAGE_SD**2]
+        found[unknown] = np.maximum(found[unknown], last.surrogate.height(x[unknown]) + drop)
+        return found
+
+    return heights
 
 
 def better_by_draws(
@@ -77,21 +95,21 @@ def correction(task: Task, seen: Seen, last: Round, known: Knowledge, effort: Ef
     It rests on no model: where the draws are, they are as likely as that surrogate says. So it stands where models that
     know the draws too can no longer agree with each other or with themselves.
     """
-    made, design = last_draws(last), drawn_from(task, seen, last)
-    if made is None or design is None or known.is_noisy:
+    made, heights = last_draws(last), believed_heights(task, seen, last, known)
+    if made is None or heights is None or known.is_noisy:
         return None
     told = {x.tobytes(): y for x, y, at in zip(known.x, known.y, known.position, strict=True) if at >= made.start}
     is_told = np.array([point.tobytes() in told for point in made.points])
-    if np.sum(is_told) < FEWEST_DRAWS:
-        return None
-    points = made.points[is_told]
-    height = np.array([told[point.tobytes()] for point in points]) - made.lowest
-    log_weights = design.surrogate.height(points) - height
+    # Draws at unknown places were drawn as often as was promised, and that is no longer believed.
+    points = made.points[is_told & (made.variance <= MIRAGE_SD**2)]
     n = len(points)
+    if n < FEWEST_DRAWS:
+        return None
+    log_weights = heights(points) + made.lowest - np.array([told[point.tobytes()] for point in points])
     share = min(effective_sample_size(log_weights) / n, 1.0) if np.any(np.isfinite(log_weights)) else 0.0
     if share < SMALLEST_SHARE:
         return None
-    integral = distribution(design.surrogate, task.dim, task.generator(_DESIGN), effort).log_integral
+    integral = target(heights, 1.0, task.dim, task.generator(_DESIGN), effort, task.periodic).log_integral
     of_draws = math.sqrt((1.0 / share - 1.0) / n)
     value = integral.value - made.lowest + log_mean_exp(log_weights)
     return Correction(value, of_draws, integral.error)
