@@ -19,7 +19,8 @@ from zhat.core.belief import belief, hyperparameter_spread, plausible, smoothnes
 from zhat.core.models import Model, Surrogate
 from zhat.core.target import QUICK, THOROUGH, Region, Target, target
 from zhat.estimators.base import LARGEST_NOISE, Finding, Task, learned_shift_error, share_left, without_values
-from zhat.estimators.correction import believed_heights, better_by_draws
+from zhat.estimators.comparison import without_mirages
+from zhat.estimators.correction import better_by_draws, drawn_surface
 from zhat.estimators.gauss import (
     GOOD_ENOUGH,
     n_nodes,
@@ -99,9 +100,9 @@ class Adaptive:
         seen, heights = Seen.of(facts), None
         if "draw_error" in self.estimate(task, facts).diagnostics:
             # The last draws had the last word: it was about the surrogate that they came from.
-            heights = believed_heights(task, seen, last, knowledge(task, seen, last.noise))
-        surface = heights or last.surrogate.height
-        return target(surface, 1.0, task.dim, task.generator(_INTEGRAL), THOROUGH, task.periodic)
+            heights = drawn_surface(task, seen, last, knowledge(task, seen, last.noise))
+        heights = heights or without_mirages(last.surrogate, last.models)
+        return target(heights, 1.0, task.dim, task.generator(_INTEGRAL), THOROUGH, task.periodic)
 
     def surface(self, task: Task, facts: Evaluations) -> tuple[Surface, int]:
         """Return the surrogate of the energy on the unit cube, and how many evaluations came before the last draws."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from zhat.core.arrays import FloatArray, Surface
 from zhat.core.coordinates import Coordinates, n_trend_terms
 from zhat.core.fit import SMOOTHNESSES
 from zhat.core.kernels import Covariance
@@ -21,6 +22,7 @@ from zhat.core.models import (
     fit_model,
     left_out_error,
     nearest_volumes,
+    relevant_height,
 )
 from zhat.core.target import QUICK
 from zhat.core.trend import TrendName
@@ -153,6 +155,29 @@ def is_a_mirage(task: Task, model: Model, walls: Walls | None) -> bool:
     density = distribution(Surrogate(model, walls), task.dim, generator, QUICK)
     variance = model.variance(density.rough_draws(N_MIRAGE, generator))
     return float(np.median(variance)) > MIRAGE_SD**2
+
+
+def without_mirages(surrogate: Surrogate, models: Sequence[Model], difference: float = 0.0) -> Surface:
+    """Return the heights of a surrogate, but where it promises low ground of which it knows next to nothing.
+
+    Any of other models, whose heights are too low by ``difference``, may deny such a promise. It may hold a hundredth
+    of the integrand, which does little to log Z and much to the spread of draws.
+    """
+    model = surrogate.model
+    if model.spec.warp == 0.0 and model.spec.trend == "constant" and model.process.kernel.scale <= MIRAGE_SD**2:
+        # It is surer than that wherever it is asked.
+        return surrogate.height
+    limit = relevant_height(len(model.coordinates.columns))
+
+    def height(x: FloatArray) -> FloatArray:
+        found = surrogate.height(x)
+        low = np.flatnonzero(found < limit)
+        unknown = low[model.variance(x[low]) > MIRAGE_SD**2]
+        for other in models:
+            found[unknown] = np.maximum(found[unknown], other.height(x[unknown]) + difference)
+        return found
+
+    return height
 
 
 def _largest_warp(data: Heights) -> float:

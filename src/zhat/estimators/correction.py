@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zhat.core.arrays import FloatArray, Surface
+from zhat.core.arrays import Surface
 from zhat.core.logspace import effective_sample_size, log_mean_exp
-from zhat.core.models import relevant_height
 from zhat.core.target import QUICK, THOROUGH, Effort, target
 from zhat.estimators.base import Task
-from zhat.estimators.comparison import MIRAGE_SD
+from zhat.estimators.comparison import MIRAGE_SD, without_mirages
 from zhat.estimators.knowledge import Knowledge, Prediction, Seen
 from zhat.estimators.rounds import Round, round_at
 
@@ -48,26 +47,16 @@ def last_draws(last: Round) -> Prediction | None:
     return next((made for made in reversed(last.predictions) if made.drawn), None)
 
 
-def believed_heights(task: Task, seen: Seen, last: Round, known: Knowledge) -> Surface | None:
+def drawn_surface(task: Task, seen: Seen, last: Round, known: Knowledge) -> Surface | None:
     """Return the heights of the surrogate that the last draws came from; None if there were none.
 
-    Where it promises low ground of which it knows next to nothing, the last surrogate, which knows more, may deny it:
-    all of a few draws may have missed a promise that holds a hundredth of the integrand.
+    All of a few draws may have missed what it promises of unknown places: models that know more may deny it.
     """
     made = last_draws(last)
     design = None if made is None else round_at(task, seen.head(made.start), False)
     if made is None or design is None:
         return None
-    surrogate, limit, drop = design.surrogate, relevant_height(task.dim), known.lowest - made.lowest
-
-    def heights(x: FloatArray) -> FloatArray:
-        found = surrogate.height(x)
-        low = np.flatnonzero(found < limit)
-        unknown = low[surrogate.model.variance(x[low]) > MIRAGE_SD**2]
-        found[unknown] = np.maximum(found[unknown], last.surrogate.height(x[unknown]) + drop)
-        return found
-
-    return heights
+    return without_mirages(design.surrogate, last.models, known.lowest - made.lowest)
 
 
 def better_by_draws(
@@ -95,7 +84,7 @@ def correction(task: Task, seen: Seen, last: Round, known: Knowledge, effort: Ef
     It rests on no model: where the draws are, they are as likely as that surrogate says. So it stands where models that
     know the draws too can no longer agree with each other or with themselves.
     """
-    made, heights = last_draws(last), believed_heights(task, seen, last, known)
+    made, heights = last_draws(last), drawn_surface(task, seen, last, known)
     if made is None or heights is None or known.is_noisy:
         return None
     told = {x.tobytes(): y for x, y, at in zip(known.x, known.y, known.position, strict=True) if at >= made.start}
