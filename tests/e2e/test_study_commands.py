@@ -208,7 +208,7 @@ FAILING = """
 import os, pathlib, signal
 
 def energy(x):
-    # Every kind comes four times in a hundred points, whatever the points are; a point asked again meets its kind again.
+    # Every kind comes four times in a hundred points, whatever they are; a point asked again meets its kind again.
     met = pathlib.Path(__file__).with_name("met")
     met.mkdir(exist_ok=True)
     this = met / x.tobytes().hex()

@@ -10,7 +10,7 @@ from zhat.core.coordinates import EDGE, Coordinates, scores
 from zhat.core.models import Heights, ModelSpec, Surrogate, fit_model
 from zhat.core.target import QUICK
 from zhat.estimators.base import Task
-from zhat.estimators.comparison import is_a_mirage
+from zhat.estimators.comparison import is_a_mirage, without_mirages
 from zhat.estimators.knowledge import Knowledge
 from zhat.estimators.planning import N_DRAWS, distribution, next_points
 
@@ -76,3 +76,24 @@ def test_a_promise_of_lower_ground_is_put_to_the_test():
     promised = {row.tobytes() for row in draws}
     tested = [point.tobytes() in promised for point in points]
     assert tested == [True, True, False, False]
+
+
+def test_promises_of_unknown_ground_can_be_denied_and_nothing_else():
+    known = seen_in_a_corner()
+    surrogate, lower = Surrogate(model_of(known), None), known.heights()
+    x = sobol(512, 2, 9)
+    promised, sd = surrogate.height(x), np.sqrt(surrogate.model.variance(x))
+    denier = fit_model(ModelSpec(), Heights(x[::4], np.full(128, 50.0), np.zeros(128)), Coordinates.plain(2))
+    found = without_mirages(surrogate, [denier])(x)
+    denied = (sd > 3.0) & (promised < 13.0)
+    assert 0.1 < np.mean(denied) < 0.9
+    np.testing.assert_allclose(found[denied], np.maximum(promised, denier.height(x))[denied])
+    np.testing.assert_array_equal(found[~denied], promised[~denied])
+    # Heights above another lowest one: the difference is made up for.
+    raised = without_mirages(surrogate, [denier], 7.0)(x)
+    np.testing.assert_allclose(raised[denied], np.maximum(promised, denier.height(x) + 7.0)[denied])
+    # Nobody denies what is promised where all is known.
+    sure = Surrogate(
+        fit_model(ModelSpec(), Heights(lower.x, 0.01 * lower.height, lower.noise), Coordinates.plain(2)), None
+    )
+    np.testing.assert_array_equal(without_mirages(sure, [denier])(x), sure.height(x))
