@@ -73,8 +73,10 @@ class Estimate:
         What the noise leaves right in the mean: the "energy" or the "likelihood".
     n_given
         How many of the evaluations were given and not spent.
-    rkhs_norm, rkhs_kernel
-        A bound of the energy's norm, if one is known, and the kernel whose norm it is.
+    rkhs_norm
+        A bound of the energy's norm, if one is known.
+    rkhs_kernel
+        The kernel whose norm it is.
     other_inverse_temperatures
         Smaller λ that the evaluations were chosen for as well.
     """

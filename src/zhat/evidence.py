@@ -66,7 +66,15 @@ def evidence(
         How many calls may be spent; failed ones count.
     noise_std
         Standard deviation of the noise in log L: 0, a number, a function of the parameters, or None to learn it.
-    method, seed, workers, executor, progress
+    method
+        As in `zhat.estimate`.
+    seed
+        As in `zhat.estimate`.
+    workers
+        As in `zhat.estimate`.
+    executor
+        As in `zhat.estimate`.
+    progress
         As in `zhat.estimate`.
     vectorized
         Whether both functions take many points at once, shape ``(n, ndim)``.
@@ -76,8 +84,14 @@ def evidence(
         Names of the parameters of a transform, for tables and plots.
     periodic
         Parameters that go round: indices, or names.
-    logl_args, logl_kwargs, ptform_args, ptform_kwargs
-        More arguments for the two functions.
+    logl_args
+        More arguments for ``log_likelihood``.
+    logl_kwargs
+        The same by name.
+    ptform_args
+        More arguments for ``prior_transform``.
+    ptform_kwargs
+        The same by name.
     pool
         Another name for ``executor``.
     rstate
@@ -85,9 +99,11 @@ def evidence(
     noise_kind
         "energy" if the noise has mean zero in log L; "likelihood" if L itself is right in the mean, as that of a
         particle filter or any other unbiased simulation is.
-    x0, logl0
-        Calls that were made before, parameters and log-likelihoods, shapes ``(n, ndim)`` and ``(n,)``: facts that cost
-        none of the budget. They need ``priors``.
+    x0
+        Parameters of calls that were made before, shape ``(n, ndim)``: facts that cost none of the budget. They need
+        ``priors``.
+    logl0
+        What these calls returned, shape ``(n,)``, or a tuple with the standard deviations of the noise.
 
     Returns
     -------

@@ -93,13 +93,17 @@ def estimate(
     periodic
         Axes along which f repeats itself with the box's width as its period, such as angles: their names or indices,
         or a single one. Surrogates and draws then go round instead of stopping at the ends.
-    x0, y0
-        Evaluations that were made before, in the user's units, shapes ``(n, d)`` and ``(n,)``: facts that cost none of
-        the budget. With noise that is told with each value, ``y0`` is a tuple of values and standard deviations.
-    rkhs_norm, rkhs_kernel
-        A bound of the norm of f in the space of a kernel on the unit cube, zero mean (without one, the paper's Matérn
-        kernel with ν = 5/2 and lengthscale 0.2, or the method's own if its settings know it). `Estimate.certificate`
-        is then a bracket of log Z that holds with certainty; with noise, at 95%, for method "mvs".
+    x0
+        Points that were evaluated before, in the user's units, shape ``(n, d)``: facts that cost none of the budget.
+    y0
+        Their energies, shape ``(n,)``; with noise that is told with each value, a tuple of these and their standard
+        deviations.
+    rkhs_norm
+        A bound of the norm of f in the space of a kernel on the unit cube, zero mean. `Estimate.certificate` is then a
+        bracket of log Z that holds with certainty; with noise, at 95%, for method "mvs".
+    rkhs_kernel
+        That kernel; without one, the paper's Matérn kernel with ν = 5/2 and lengthscale 0.2, or the method's own if its
+        settings know it.
 
     Returns
     -------

@@ -49,8 +49,10 @@ class Settings:
         The method.
     seed
         All randomness comes from it.
-    rkhs_norm, rkhs_kernel
-        A bound of the energy's norm, if one is known, and the kernel whose norm it is.
+    rkhs_norm
+        A bound of the energy's norm, if one is known.
+    rkhs_kernel
+        The kernel whose norm it is.
     largest_failed_share
         A run stops when more of its evaluations have failed.
     """

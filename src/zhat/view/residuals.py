@@ -11,8 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from zhat.core.arrays import BoolArray, FloatArray, IndexArray
+from zhat.core.arrays import BoolArray
 from zhat.core.logspace import effective_sample_size
+from zhat.estimators.insight import Foretold
 from zhat.view.source import highest_relevant, insight_of
 from zhat.view.style import (
     BLUE,
@@ -42,25 +43,11 @@ PARETO_NAMES = ("pareto_k", "pareto_shape")
 
 
 @dataclass(frozen=True, eq=False)
-class ResidualsData:
-    """Evaluations and what was predicted of them, shape ``(k,)`` each, in the energy's units.
+class ResidualsData(Foretold):
+    """Evaluations and what was predicted of them, with what the picture says of all of them.
 
     Attributes
     ----------
-    position
-        Which evaluations, in the order in which they were told.
-    predicted, sd
-        The prediction, and its standard deviation with the noise.
-    observed
-        What was seen; +inf is possible.
-    score
-        By how many sds it was higher than predicted, in the values that the surrogate models.
-    drawn
-        Whether it was drawn from the integrand.
-    left_out
-        Whether it was predicted by all others, and not by those before it.
-    log_weight
-        λ(μ − y) of draws; NaN for others.
     n_evaluations
         How many evaluations there are in all.
     lowest, highest
@@ -73,14 +60,6 @@ class ResidualsData:
         The method's name.
     """
 
-    position: IndexArray
-    predicted: FloatArray
-    sd: FloatArray
-    observed: FloatArray
-    score: FloatArray
-    drawn: BoolArray
-    left_out: BoolArray
-    log_weight: FloatArray
     n_evaluations: int
     lowest: float
     highest: float
@@ -96,14 +75,7 @@ def residuals_data(estimate: Estimate) -> ResidualsData:
     weights = told.log_weight[told.drawn]
     reported = [value for name in PARETO_NAMES if isinstance(value := estimate.diagnostics.get(name), float)]
     return ResidualsData(
-        position=told.position,
-        predicted=told.predicted,
-        sd=told.sd,
-        observed=told.observed,
-        score=told.score,
-        drawn=told.drawn,
-        left_out=told.left_out,
-        log_weight=told.log_weight,
+        **vars(told),
         n_evaluations=len(estimate.evaluations),
         lowest=float(np.min(insight.energy[np.isfinite(insight.energy)])),
         highest=highest_relevant(estimate, insight),
