@@ -2,7 +2,7 @@
 
     make noise        about half an hour on two cores; interrupted, it goes on where it was
 
-Ackley in 1-d, and in 2-d a synthetic function that is another one for each seed, at λ = 1 and 5 with noise of σ = 0.1
+Ackley in 1-d, and in 2-d a synthetic function that is another one for each run, at λ = 1 and 5 with noise of σ = 0.1
 and 0.3 in the mean, T = 64, 60 seeds: the noise known, learned, a function of the point, or told with every value; and
 of the two kinds, mean zero in the energy or in the likelihood. The mean error of log Z over its standard error should
 look like a standard normal variable: noise is smoothed away by what functions are like in general, which on a single
@@ -39,11 +39,13 @@ HEADER = (
 
 def perform(problem: str, lam: float, std: float, way: str, kind: str, taken_for: zhat.NoiseKind, seed: int) -> Row:
     """Return the error of one run and what it states."""
-    name, options = ("ackley", {"dim": 1}) if problem == "ackley1" else ("synthetic", {"dim": 2, "seed": seed})
-    named = zhat.problems.get(name, **options)
-    # A stream of its own for each cell: shared ones would make all of them lucky together.
+    # Functions and noise of its own for each cell: shared ones would make all of them lucky together.
     cell = (PROBLEMS.index(problem), INVERSE_TEMPERATURES.index(lam), NOISE_STDS.index(std))
     rng = np.random.default_rng([seed, *cell, KINDS.index(kind), WAYS.index(way)])
+    if problem == "ackley1":
+        named = zhat.problems.get("ackley", dim=1)
+    else:
+        named = zhat.problems.get("synthetic", dim=2, seed=int(rng.integers(2**31)))
     low, high = named.bounds[0]
 
     def spread(x: np.ndarray) -> float:
