@@ -241,6 +241,16 @@ def test_evaluations():
     ]
 
 
+def test_axes_called_as_columns_are_told_from_them():
+    def header(*names):
+        return written(write_evaluations, names, []).strip().split(",")[1 + len(names) :]
+
+    assert header("y", "std") == ["energy", "noise_std", "failure", "seconds", "worker", "asked_at", "told_at"]
+    assert header("energy", "seconds")[:4] == ["y", "std", "failure", "evaluation_seconds"]
+    # Where there is no other name the order tells, as it does to whoever reads the table again.
+    assert header("y", "energy", "value")[0] == "y"
+
+
 def test_numbers_of_numpy_are_written_as_numbers():
     row = SomeEvaluation(np.int64(1), np.array([0.1]), np.float64(0.5), np.float64("nan"))
     assert written(write_evaluations, ["x"], [row]).splitlines()[1] == "1,0.1,0.5,,,,,,"
@@ -251,7 +261,8 @@ STDS = st.floats(0.0, allow_infinity=False) | st.just(math.nan)
 FAILURES = st.text(min_size=1, max_size=20).filter(lambda text: text == text.strip())
 OUTCOMES = st.tuples(VALUES, STDS, st.just("")) | st.tuples(st.just(math.nan), st.just(math.nan), FAILURES)
 NAMES = st.lists(
-    st.text(min_size=1, max_size=6).filter(lambda name: name == name.strip()) | st.sampled_from(["y", "id", "std"]),
+    st.text(min_size=1, max_size=6).filter(lambda name: name == name.strip())
+    | st.sampled_from(["y", "energy", "value", "id", "std"]),
     unique=True,
     min_size=1,
     max_size=3,

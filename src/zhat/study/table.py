@@ -120,8 +120,14 @@ def write_points(file: TextIO, names: Sequence[str], points: Iterable[Point]) ->
 
 
 def write_evaluations(file: TextIO, names: Sequence[str], rows: Iterable[Evaluation]) -> None:
-    """Write evaluations as CSV: numbers to the last bit, times in UTC, and nothing for what is not known."""
-    _write(file, ["id", *names, "y", "std", "failure", "seconds", "worker", "asked_at", "told_at"])
+    """Write evaluations as CSV: numbers to the last bit, times in UTC, and nothing for what is not known.
+
+    An axis may be called as a column is: that column then has another name, one that is read as well.
+    """
+    others = ((name, f"evaluation_{name}") for name in ("seconds", "worker", "asked_at", "told_at"))
+    accepted = (_VALUE_COLUMNS, _STD_COLUMNS, _FAILURE_COLUMNS, *others)
+    columns = [next((name for name in called if name not in names), called[0]) for called in accepted]
+    _write(file, ["id", *names, *columns])
     for row in rows:
         _write(
             file,
