@@ -62,13 +62,20 @@ Rotations = dict[bool, Coordinates]
 
 
 def compare_heights(
-    data: Heights, rotations: Rotations, current: ModelSpec, kernels: dict[ModelSpec, Covariance]
+    data: Heights,
+    rotations: Rotations,
+    current: ModelSpec,
+    kernels: dict[ModelSpec, Covariance],
+    may_doubt: bool = True,
 ) -> tuple[Model, ...]:
-    """Return models of heights, best first, found step by step from one kind."""
+    """Return models of heights, best first, found step by step from one kind.
+
+    Those that doubt far heights are left out unless they may.
+    """
     fitted: dict[ModelSpec, Model] = {}
     for _ in range(MODEL_STEPS):
         for spec in _neighbours(current, data, rotations):
-            if spec not in fitted:
+            if spec not in fitted and (may_doubt or not spec.doubts_far_heights):
                 fitted[spec] = fit_anew(spec, data, rotations, kernels)
         best = max(fitted.values(), key=lambda model: model.score)
         if best.spec == current:
@@ -144,17 +151,23 @@ def better(data: Heights, of_heights: tuple[Model, ...], of_powers: tuple[Model,
 
 
 def is_a_mirage(task: Task, model: Model, walls: Walls | None) -> bool:
-    """Return whether a model that doubts far heights sees the integrand where it knows next to nothing.
+    """Return whether a model sees the integrand where it knows next to nothing.
 
-    Doubted, even heights that were seen leave room for a valley between them; and by its evidence, of mostly such
-    heights, the model may be the best there is.
+    By its evidence, of mostly heights that cannot matter, it may be the best there is all the same: a smooth process
+    that explains them all leaves room for valleys between them, and more so if it doubts them.
     """
-    if not model.spec.doubts_far_heights:
+    if is_sure_everywhere(model):
         return False
     generator = task.generator(_MIRAGE)
     density = distribution(Surrogate(model, walls), task.dim, generator, QUICK)
     variance = model.variance(density.rough_draws(N_MIRAGE, generator))
     return float(np.median(variance)) > MIRAGE_SD**2
+
+
+def is_sure_everywhere(model: Model) -> bool:
+    """Return whether no height has an sd that would be a mirage's, wherever it is."""
+    plain = model.spec.warp == 0.0 and model.spec.trend == "constant"
+    return plain and model.process.kernel.scale <= MIRAGE_SD**2
 
 
 def without_mirages(surrogate: Surrogate, models: Sequence[Model], difference: float = 0.0) -> Surface:
@@ -164,8 +177,7 @@ def without_mirages(surrogate: Surrogate, models: Sequence[Model], difference: f
     of the integrand, which does little to log Z and much to the spread of draws.
     """
     model = surrogate.model
-    if model.spec.warp == 0.0 and model.spec.trend == "constant" and model.process.kernel.scale <= MIRAGE_SD**2:
-        # It is surer than that wherever it is asked.
+    if is_sure_everywhere(model):
         return surrogate.height
     limit = relevant_height(len(model.coordinates.columns))
 

@@ -156,7 +156,10 @@ def _make_round(task: Task, seen: Seen, before: Round | None, is_last: bool) -> 
         of_powers = compare_powers(fewer, before.power_specs if before else (), kernels)
         compared = better(fewer, of_heights, of_powers)
         if not data.few_are_low and is_a_mirage(task, compared[0], walls):
-            compared = tuple(model for model in compared if not model.spec.doubts_far_heights) or compared
+            if compared[0].spec.doubts_far_heights:
+                compared = better(fewer, compare_heights(fewer, rotations, ModelSpec(), kernels, False), of_powers)
+            seeing = (i for i, model in enumerate(compared[:MOST_KEPT]) if not is_a_mirage(task, model, walls))
+            compared = compared[next(seeing, 0) :]
         models = compared[: MOST_KEPT if is_last else 1]
         if fewer is not data:
             models = best_first(fit_anew(model.spec, data, rotations, kernels) for model in models)
