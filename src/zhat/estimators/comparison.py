@@ -160,8 +160,12 @@ def is_a_mirage(task: Task, model: Model, walls: Walls | None) -> bool:
         return False
     generator = task.generator(_MIRAGE)
     density = distribution(Surrogate(model, walls), task.dim, generator, QUICK)
-    variance = model.variance(density.rough_draws(N_MIRAGE, generator))
-    return float(np.median(variance)) > MIRAGE_SD**2
+    return knows_nothing(model, density.rough_draws(N_MIRAGE, generator))
+
+
+def knows_nothing(model: Model, x: FloatArray) -> bool:
+    """Return whether a model knows next to nothing of the heights at most rows of ``x``."""
+    return float(np.median(model.variance(x))) > MIRAGE_SD**2
 
 
 def is_sure_everywhere(model: Model) -> bool:

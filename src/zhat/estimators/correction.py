@@ -90,7 +90,8 @@ def correction(task: Task, seen: Seen, last: Round, known: Knowledge, effort: Ef
     told = {x.tobytes(): y for x, y, at in zip(known.x, known.y, known.position, strict=True) if at >= made.start}
     is_told = np.array([point.tobytes() in told for point in made.points])
     # Draws at unknown places were drawn as often as was promised, and that is no longer believed.
-    points = made.points[is_told & (made.variance <= MIRAGE_SD**2)]
+    is_usable = is_told & (made.variance <= MIRAGE_SD**2)
+    points = made.points[is_usable]
     n = len(points)
     if n < FEWEST_DRAWS:
         return None
@@ -99,6 +100,8 @@ def correction(task: Task, seen: Seen, last: Round, known: Knowledge, effort: Ef
     if share < SMALLEST_SHARE:
         return None
     integral = target(heights, 1.0, task.dim, task.generator(_DESIGN), effort, task.periodic).log_integral
-    of_draws = math.sqrt((1.0 / share - 1.0) / n)
+    # A few draws may all miss the places where the surrogate is too high: they know no more than it claimed to.
+    claimed = float(np.mean(np.expm1(made.variance[is_usable])))
+    of_draws = math.sqrt(max(1.0 / share - 1.0, claimed) / n)
     value = integral.value - made.lowest + log_mean_exp(log_weights)
     return Correction(value, of_draws, integral.error)

@@ -18,7 +18,7 @@ from zhat.core.arrays import FloatArray, sobol
 from zhat.core.coordinates import Coordinates, n_trend_terms
 from zhat.core.kernels import Covariance
 from zhat.core.models import Model, ModelSpec, Surrogate, learned_noise
-from zhat.core.target import QUICK
+from zhat.core.target import QUICK, Target
 from zhat.core.torus import embed
 from zhat.core.walls import Walls
 from zhat.estimators.base import Task, noise_variances
@@ -32,6 +32,7 @@ from zhat.estimators.comparison import (
     compare_powers,
     fit_anew,
     is_a_mirage,
+    knows_nothing,
 )
 from zhat.estimators.gauss import has_rule, n_nodes, nearest_nodes, nodes_left, with_checks
 from zhat.estimators.knowledge import Knowledge, Prediction, Seen, knowledge, surprise
@@ -51,6 +52,8 @@ SMALLEST_DRAWN = 1 / 12
 LARGEST_DRAWN = 1 / 4
 #: That is decided when so much of the budget is spent.
 DECIDE_AT = 0.7
+#: One in so many draws is enough to tell whether a model knows anything of where it sees the integrand.
+DRAWS_A_LOOK = 8
 #: Generators' purposes.
 _FIRST, _ROUND = 0, 1
 
@@ -99,6 +102,30 @@ class Round:
     noise: float
     predictions: tuple[Prediction, ...]
     plan: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Where a round sees the integrand.
+
+    Attributes
+    ----------
+    density, draws
+        Its surrogate's e^{-height}, and about where draws from that are.
+    generator
+        The round's, as far as it was used for them.
+    """
+
+    density: Target
+    draws: FloatArray
+    generator: np.random.Generator
+
+    @classmethod
+    def of(cls, task: Task, made: Round) -> View:
+        """Return what a round sees."""
+        generator = task.generator(_ROUND + made.n)
+        density = distribution(made.surrogate, task.dim, generator, QUICK)
+        return cls(density, density.rough_draws(N_DRAWS, generator), generator)
 
 
 def first_size(task: Task) -> int:
@@ -155,14 +182,14 @@ def _make_round(task: Task, seen: Seen, before: Round | None, is_last: bool) -> 
         of_heights = compare_heights(fewer, rotations, before.height_spec if before else ModelSpec(), kernels)
         of_powers = compare_powers(fewer, before.power_specs if before else (), kernels)
         compared = better(fewer, of_heights, of_powers)
-        if not data.few_are_low and is_a_mirage(task, compared[0], walls):
-            if compared[0].spec.doubts_far_heights:
-                compared = better(fewer, compare_heights(fewer, rotations, ModelSpec(), kernels, False), of_powers)
-            seeing = (i for i, model in enumerate(compared[:MOST_KEPT]) if not is_a_mirage(task, model, walls))
-            compared = compared[next(seeing, 0) :]
-        models = compared[: MOST_KEPT if is_last else 1]
+        if not data.few_are_low and compared[0].spec.doubts_far_heights and is_a_mirage(task, compared[0], walls):
+            compared = better(fewer, compare_heights(fewer, rotations, ModelSpec(), kernels, False), of_powers)
+        models = compared[:MOST_KEPT]
         if fewer is not data:
             models = best_first(fit_anew(model.spec, data, rotations, kernels) for model in models)
+        if not data.few_are_low:
+            seeing = (place for place, model in enumerate(models) if not is_a_mirage(task, model, walls))
+            models = models[next(seeing, 0) :]
         height_spec, power_specs = of_heights[0].spec, tuple(model.spec for model in of_powers[:BEST_POWERS])
         compare_at = COMPARE_GROWTH * n
     else:
@@ -178,7 +205,13 @@ def _make_round(task: Task, seen: Seen, before: Round | None, is_last: bool) -> 
         n_drawn=before.n_drawn if before else 0, noise=noise,
         predictions=before.predictions if before else (), plan=np.empty((0, task.dim)),
     )  # fmt: skip
-    return made if is_last or n >= task.budget else _plan(task, made, known, seen.unit)
+    if is_last or n >= task.budget:
+        return made
+    view = View.of(task, made)
+    if before and not is_comparison and not data.few_are_low and knows_nothing(models[0], view.draws[::DRAWS_A_LOOK]):
+        # A model that was fine when it was chosen has lost its way: it is time for another one.
+        return _make_round(task, seen, replace(before, compare_at=0.0), is_last)
+    return _plan(task, made, known, seen.unit, view)
 
 
 def _learned_noise(task: Task, seen: Seen, before: Round | None) -> float:
@@ -192,11 +225,9 @@ def _learned_noise(task: Task, seen: Seen, before: Round | None) -> float:
     return learned_noise(embed(data.x[near], task.periodic), data.height[near])
 
 
-def _plan(task: Task, made: Round, known: Knowledge, unit: FloatArray) -> Round:
+def _plan(task: Task, made: Round, known: Knowledge, unit: FloatArray, view: View) -> Round:
     """Return the round with the points to evaluate next, and what it predicts of them."""
-    generator = task.generator(_ROUND + made.n)
-    density = distribution(made.surrogate, task.dim, generator, QUICK)
-    draws = density.rough_draws(N_DRAWS, generator)
+    generator, density, draws = view.generator, view.density, view.draws
     n_drawn = made.n_drawn or _decide_drawn(task, made, known)
     n_left = task.budget - made.n
     drawing = n_left <= n_drawn
