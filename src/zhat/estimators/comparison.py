@@ -156,7 +156,7 @@ def is_a_mirage(task: Task, model: Model, walls: Walls | None) -> bool:
     By its evidence, of mostly heights that cannot matter, it may be the best there is all the same: a smooth process
     that explains them all leaves room for valleys between them, and more so if it doubts them.
     """
-    if is_sure_everywhere(model):
+    if is_sure(model):
         return False
     generator = task.generator(_MIRAGE)
     density = distribution(Surrogate(model, walls), task.dim, generator, QUICK)
@@ -165,13 +165,16 @@ def is_a_mirage(task: Task, model: Model, walls: Walls | None) -> bool:
 
 def knows_nothing(model: Model, x: FloatArray) -> bool:
     """Return whether a model knows next to nothing of the heights at most rows of ``x``."""
-    return float(np.median(model.variance(x))) > MIRAGE_SD**2
+    return not is_sure(model) and float(np.median(model.variance(x))) > MIRAGE_SD**2
 
 
-def is_sure_everywhere(model: Model) -> bool:
-    """Return whether no height has an sd that would be a mirage's, wherever it is."""
+def is_sure(model: Model) -> bool:
+    """Return whether no height has an sd that would be a mirage's, wherever it is.
+
+    Of a power of the integrand it is known that it is small, where it is; by what power of e is of no interest.
+    """
     plain = model.spec.warp == 0.0 and model.spec.trend == "constant"
-    return plain and model.process.kernel.scale <= MIRAGE_SD**2
+    return model.spec.warp < 0.0 or (plain and model.process.kernel.scale <= MIRAGE_SD**2)
 
 
 def without_mirages(surrogate: Surrogate, models: Sequence[Model], difference: float = 0.0) -> Surface:
@@ -181,7 +184,7 @@ def without_mirages(surrogate: Surrogate, models: Sequence[Model], difference: f
     of the integrand, which does little to log Z and much to the spread of draws.
     """
     model = surrogate.model
-    if is_sure_everywhere(model):
+    if is_sure(model):
         return surrogate.height
     limit = relevant_height(len(model.coordinates.columns))
 
