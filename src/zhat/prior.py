@@ -28,8 +28,24 @@ N_TRIED = 32
 LARGEST_JUMP = 1e-6
 
 
+class _OfMassOne:
+    """What all priors have in common."""
+
+    names: tuple[str, ...]
+
+    @property
+    def dim(self) -> int:
+        """The number of parameters."""
+        return len(self.names)
+
+    @property
+    def log_volume(self) -> float:
+        """A prior's mass is 1."""
+        return 0.0
+
+
 @dataclass(frozen=True, eq=False)
-class IndependentPriors:
+class IndependentPriors(_OfMassOne):
     """Independent parameters, each with a distribution of SciPy's: ``cdf`` takes them to the unit cube and back.
 
     Attributes
@@ -67,16 +83,6 @@ class IndependentPriors:
             axis for axis, pair in enumerate(ends) if axis not in self.periodic and not np.all(np.isfinite(pair))
         )
 
-    @property
-    def dim(self) -> int:
-        """The number of parameters."""
-        return len(self.names)
-
-    @property
-    def log_volume(self) -> float:
-        """A prior's mass is 1."""
-        return 0.0
-
     def to_user(self, unit: FloatArray) -> FloatArray:
         """Return quantiles."""
         inside = np.clip(unit, EDGE, 1.0 - EDGE)
@@ -96,7 +102,7 @@ class IndependentPriors:
 
 
 @dataclass(frozen=True, eq=False)
-class PriorTransform:
+class PriorTransform(_OfMassOne):
     """A prior given by the function that takes the unit cube to the parameters.
 
     Attributes
@@ -139,16 +145,6 @@ class PriorTransform:
         for point in _trial_points(int(ndim)):
             domain._try(point)
         return replace(domain, quantiles=domain._running_away())
-
-    @property
-    def dim(self) -> int:
-        """The number of parameters."""
-        return len(self.names)
-
-    @property
-    def log_volume(self) -> float:
-        """A prior's mass is 1."""
-        return 0.0
 
     def to_user(self, unit: FloatArray) -> FloatArray:
         """Return parameters; NaN where the transform has none, which fails that evaluation and no other."""
