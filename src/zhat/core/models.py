@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -17,6 +19,7 @@ from zhat.core.coordinates import Coordinates, n_trend_terms
 from zhat.core.fit import SMOOTHNESSES, LengthscalePrior, Search, Structure, spread_and_centre
 from zhat.core.gp import GaussianProcess
 from zhat.core.kernels import Covariance, Kernel
+from zhat.core.polynomial import ChosenTerms, choose_terms
 from zhat.core.torus import Periodic, embed
 from zhat.core.trend import Trend, TrendName, basis
 from zhat.core.walls import Walls
@@ -26,8 +29,14 @@ RELEVANT_HEIGHT = 10.0
 RELEVANT_HEIGHT_PER_AXIS = 1.5
 #: Fewer below it than this, times the dimension, and the integrand is yet to be found.
 FEW_LOW_PER_AXIS = 2
-#: Above that, a height is only believed to within this share of what it is above it.
+#: Above that, a height is only believed to within this share of what it is above it, or less if a polynomial knows it.
 FAR_NOISE = 0.3
+#: A polynomial has terms beyond a quadratic's as long as all are at most this share of the values.
+LARGEST_SHARE = 0.75
+#: One that knows far heights no better than to within this share is no model of them.
+LARGEST_DOUBT = 0.1
+#: What is left of heights that are a polynomial is rounding of about this size.
+ROUNDING = 1e-8
 #: Hyperparameters are fitted to at most so many heights: what a thousand more would tell is not worth the time.
 LARGEST_FIT = 384
 #: What the evidence of a warp must exceed that of none by: a warped surrogate is sure of itself wherever it is high.
@@ -50,6 +59,8 @@ LARGEST_EXPONENT = 15.0
 #: The warp with which it is the integrand itself that is modelled, up to a sign and a constant.
 INTEGRAND = -1.0
 
+ModelTrend = TrendName | Literal["polynomial"]
+
 
 @dataclass(frozen=True)
 class ModelSpec:
@@ -62,7 +73,7 @@ class ModelSpec:
     structure
         What its kernel is made of.
     trend
-        Its prior mean.
+        Its prior mean; "polynomial" for a quadratic and whatever terms up to degree four the data show.
     rotated
         Whether it works in the coordinates in which the integrand is round, instead of the cube's.
     scored
@@ -76,7 +87,7 @@ class ModelSpec:
 
     nu: float = 2.5
     structure: Structure = "isotropic"
-    trend: TrendName = "constant"
+    trend: ModelTrend = "constant"
     rotated: bool = False
     warp: float = 0.0
     scored: bool = False
@@ -85,13 +96,15 @@ class ModelSpec:
         """Refuse what `modelled_values` does not know."""
         if self.warp > 0.0 and self.trend != "quadratic":
             raise ValueError("a positive warp is for heights under a quadratic trend")
+        if self.warp < 0.0 and self.trend == "polynomial":
+            raise ValueError("powers of the integrand are relative to a constant or a quadratic")
         if self.structure == "additive" and (self.trend != "constant" or self.warp != 0.0):
             raise ValueError("a sum over axes is for heights as they are")
 
     @property
     def doubts_far_heights(self) -> bool:
         """Whether heights that cannot matter are believed only roughly."""
-        return self.trend == "quadratic" and self.warp >= 0.0
+        return self.trend in ("quadratic", "polynomial") and self.warp >= 0.0
 
     @property
     def compresses_far_heights(self) -> bool:
@@ -108,13 +121,15 @@ class ModelSpec:
         return mine == others
 
     @property
-    def process_trend(self) -> TrendName:
+    def process_trend(self) -> ModelTrend:
         """The trend of the process, as far as it is not taken off beforehand."""
         return "constant" if self.warp < 0.0 else self.trend
 
-    def n_parameters(self, dim: int, periodic: Periodic = ()) -> int:
+    def n_parameters(self, dim: int, periodic: Periodic = (), chosen: ChosenTerms | None = None) -> int:
         """Return how many numbers are fitted to the data."""
         of_kernel = {"isotropic": 2, "per-axis": dim + 1, "additive": 4}[self.structure]
+        if self.trend == "polynomial":
+            return of_kernel + (len(chosen.trend.terms) + 1 if chosen else 0)
         return of_kernel + n_trend_terms(self.trend, dim, periodic) + int(self.warp != 0.0)
 
 
@@ -127,7 +142,8 @@ def relevant_height(dim: int) -> float:
 class Heights:
     """Finite heights on the unit cube: where, how high, and with which noise variance. The lowest is 0.
 
-    Some axes of the cube may be periodic, others quantiles of distributions without an end.
+    Some axes of the cube may be periodic, others quantiles of distributions without an end. ``whole`` are those that
+    these were thinned from, if they were.
     """
 
     x: FloatArray
@@ -135,6 +151,7 @@ class Heights:
     noise: FloatArray
     periodic: Periodic = ()
     quantiles: tuple[int, ...] = ()
+    whole: Heights | None = None
 
     @property
     def relevant_height(self) -> float:
@@ -158,7 +175,8 @@ class Heights:
         order = np.argsort(self.height, kind="stable")
         others = order[n // 2 :]
         kept = np.sort(np.concatenate([order[: n // 2], others[:: -(-len(others) // (n - n // 2))]]))
-        return replace(self, x=self.x[kept], height=self.height[kept], noise=self.noise[kept])
+        whole = self.whole or self
+        return replace(self, x=self.x[kept], height=self.height[kept], noise=self.noise[kept], whole=whole)
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,9 +281,12 @@ def fit_model(spec: ModelSpec, data: Heights, coordinates: Coordinates, start: C
     fitted_to = data.thinned(LARGEST_FIT)
     z, bowl = coordinates(fitted_to.x), coordinates.trend("quadratic")
     envelope = fit_envelope(spec, fitted_to, z, bowl)
-    values, noise = modelled_values(spec, fitted_to, envelope_at(envelope, z, bowl))
-    trend = coordinates.trend(spec.process_trend)
-    spread, centre = spread_and_centre(values, trend)
+    most = int(LARGEST_SHARE * len(fitted_to.height))
+    chosen = _chosen_terms(data.whole or data, coordinates, most) if spec.trend == "polynomial" else None
+    doubt = FAR_NOISE if chosen is None else chosen.doubt
+    values, noise = modelled_values(spec, fitted_to, envelope_at(envelope, z, bowl), doubt)
+    trend = _trend(spec, coordinates, chosen)
+    spread, centre = spread_and_centre(values, trend) if chosen is None else (chosen.spread, chosen.at(z))
     size = math.sqrt(float(np.sum(np.var(z, axis=0)))) or 1.0
     if not spread > 0:
         # One value tells nothing of the others; many equal ones do.
@@ -277,16 +298,32 @@ def fit_model(spec: ModelSpec, data: Heights, coordinates: Coordinates, start: C
     search = Search(z, (values - centre) / spread, spread, spec.nu, noise, trend, spec.structure, prior, groups)
     kernel = search.run(start, quick=True).kernel
     process = GaussianProcess.condition(kernel, z, values, noise, trend)
-    n_parameters = spec.n_parameters(len(groups), coordinates.periodic)
+    n_parameters = spec.n_parameters(len(groups), coordinates.periodic, chosen)
     score = process.profile_log_likelihood() - 0.5 * n_parameters * math.log(len(values))
     score -= WARP_PENALTY * (spec.warp > 0.0) + ADDITIVE_PENALTY * (spec.structure == "additive")
+    if chosen:
+        score -= chosen.log_choices if chosen.doubt < LARGEST_DOUBT else math.inf
     score += search.log_prior(search.parameters_of(kernel))
     score += _log_jacobian(spec, fitted_to, envelope_at(envelope, z, bowl))
     if fitted_to is not data:
         z = coordinates(data.x)
-        values, noise = modelled_values(spec, data, envelope_at(envelope, z, bowl))
+        values, noise = modelled_values(spec, data, envelope_at(envelope, z, bowl), doubt)
         process = GaussianProcess.condition(kernel, z, values, noise, trend)
     return Model(spec, coordinates, process, score, search, envelope)
+
+
+@lru_cache(maxsize=8)
+def _chosen_terms(data: Heights, coordinates: Coordinates, most: int) -> ChosenTerms:
+    """Return the polynomial that suits the data best; once for all models that have one."""
+    return choose_terms(coordinates(data.x), data.height, data.noise, data.relevant_height, FAR_NOISE, most)
+
+
+def _trend(spec: ModelSpec, coordinates: Coordinates, chosen: ChosenTerms | None) -> Trend:
+    name = spec.process_trend
+    if chosen is not None:
+        return chosen.trend
+    assert name != "polynomial"
+    return coordinates.trend(name)
 
 
 def learned_noise(x: FloatArray, height: FloatArray) -> float:
@@ -326,21 +363,22 @@ def compressed(height: FloatArray, limit: float) -> FloatArray:
 
 
 def modelled_values(
-    spec: ModelSpec, data: Heights, envelope: float | FloatArray = 0.0
+    spec: ModelSpec, data: Heights, envelope: float | FloatArray = 0.0, doubt: float = FAR_NOISE
 ) -> tuple[FloatArray, FloatArray]:
     """Return what the process of a model observes, and with which noise variance.
 
-    Heights that cannot matter must not shape the surrogate. Under a quadratic trend they are believed only roughly, so
-    that they still point to the valley; without one they grow like a logarithm.
+    Heights that cannot matter must not shape the surrogate. Under a quadratic trend or a polynomial they are believed
+    only to within a share, ``doubt``, of what they are above those, so that they still point to the valley; without
+    one they grow like a logarithm.
     """
     if spec.warp < 0.0:
         # e^{αy} of a noisy y is too large by e^{α²σ²/2} in the mean.
         power = np.exp(np.minimum(spec.warp * (data.height - envelope), LARGEST_EXPONENT))
         return (power * np.exp(-0.5 * spec.warp**2 * data.noise) - 1.0) / spec.warp, data.noise * power**2
     if spec.doubts_far_heights:
-        noise = data.noise + (FAR_NOISE * np.maximum(data.height - data.relevant_height, 0.0)) ** 2
+        noise = data.noise + (doubt * np.maximum(data.height - data.relevant_height, 0.0)) ** 2
         if spec.warp == 0.0:
-            return data.height, noise
+            return data.height, noise + ROUNDING**2 * (spec.trend == "polynomial")
         height = np.minimum(data.height, LARGEST_EXPONENT / spec.warp)
         return np.expm1(spec.warp * height) / spec.warp, noise * np.exp(2.0 * spec.warp * height)
     height = compressed(data.height, data.relevant_height) if spec.compresses_far_heights else data.height

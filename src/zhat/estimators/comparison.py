@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from zhat.core.models import (
     relevant_height,
 )
 from zhat.core.target import QUICK
+from zhat.core.torus import Periodic
 from zhat.core.trend import TrendName
 from zhat.core.walls import Walls
 from zhat.estimators.base import Task
@@ -100,11 +102,17 @@ def best_first(models: Iterable[Model]) -> tuple[Model, ...]:
 def fit_anew(spec: ModelSpec, data: Heights, rotations: Rotations, kernels: dict[ModelSpec, Covariance]) -> Model:
     """Return a model of this kind, fitted from where its hyperparameters were last, and note where they are now."""
     quantiles = data.quantiles if spec.scored else ()
-    plain = Coordinates.plain(data.x.shape[1], data.periodic, quantiles)
     rotation = rotations.get(spec.scored) if spec.rotated else None
-    model = fit_model(spec, data, rotation or plain, kernels.get(spec))
+    coordinates = rotation or _plain(data.x.shape[1], data.periodic, quantiles)
+    model = fit_model(spec, data, coordinates, kernels.get(spec))
     kernels[spec] = model.process.kernel
     return model
+
+
+@lru_cache(maxsize=32)
+def _plain(dim: int, periodic: Periodic, quantiles: tuple[int, ...]) -> Coordinates:
+    """Return the cube's own coordinates, always the same object: what was found in them is remembered by it."""
+    return Coordinates.plain(dim, periodic, quantiles)
 
 
 def compare_powers(
@@ -230,6 +238,7 @@ def _neighbours(spec: ModelSpec, data: Heights, rotations: Rotations) -> list[Mo
         place = warps.index(spec.warp)
         bowls = {spec.warp, *warps[max(place - 1, 0) : place + 2]}
         found += [replace(whole, trend="quadratic", warp=warp) for warp in sorted(bowls)]
+        found += [replace(whole, trend="polynomial", warp=0.0, rotated=False)]
     if spec.scored in rotations:
         found += [replace(spec, rotated=False), replace(spec, rotated=True)]
     if data.quantiles:

@@ -24,6 +24,9 @@ N_LEFT_OPEN = 512
 EXPECTED_DROP = -3.0
 #: One in so many points puts such a promise to the test, where the integrand seems to be found already.
 TEST_ONE_IN = 2
+#: Before that, it is if the surrogate's sd of the promised heights is below this, by one in so many draws.
+SURE_SD = 1.0
+DRAWS_A_LOOK = 8
 #: Points to choose from: draws from the integrand, points all over the cube, and steps from the lowest ones.
 N_DRAWS = 1024
 N_CUBE = 1536
@@ -83,9 +86,10 @@ def next_points(
         return chosen(nodes, n, pending)
     if not searching:
         return chosen(spread_candidates(known, draws, generator), n, pending)
-    # Where lower ground is promised although much that is low was found, the promise is put to the test, or it would
-    # be believed forever.
-    tests = chosen(draws, max(1, n // TEST_ONE_IN), pending) if found else np.empty((0, draws.shape[1]))
+    # Where lower ground is promised although much that is low was found, or by a surrogate that is sure of it, the
+    # promise is put to the test, or it would be believed forever.
+    is_sure = float(np.median(surrogate.model.variance(draws[::DRAWS_A_LOOK]))) < SURE_SD**2
+    tests = chosen(draws, max(1, n // TEST_ONE_IN), pending) if found or is_sure else np.empty((0, draws.shape[1]))
     others = chosen(cloud(known, generator), n - len(tests), np.vstack([pending, tests]))
     return np.vstack([tests, others])
 

@@ -36,7 +36,7 @@ from zhat.estimators.comparison import (
 )
 from zhat.estimators.gauss import has_rule, n_nodes, nearest_nodes, nodes_left, with_checks
 from zhat.estimators.knowledge import Knowledge, Prediction, Seen, knowledge, surprise
-from zhat.estimators.planning import N_DRAWS, N_REGION, distribution, next_points
+from zhat.estimators.planning import DRAWS_A_LOOK, N_DRAWS, N_REGION, distribution, next_points
 
 #: A round evaluates this share of what is known already and matters, and at least so many points.
 GROWTH = 0.2
@@ -52,8 +52,6 @@ SMALLEST_DRAWN = 1 / 12
 LARGEST_DRAWN = 1 / 4
 #: That is decided when so much of the budget is spent.
 DECIDE_AT = 0.7
-#: One in so many draws is enough to tell whether a model knows anything of where it sees the integrand.
-DRAWS_A_LOOK = 8
 #: Generators' purposes.
 _FIRST, _ROUND = 0, 1
 
