@@ -21,6 +21,7 @@ from height_models import (
 from zhat.core.arrays import sobol
 from zhat.core.gp import GaussianProcess
 from zhat.core.kernels import Kernel
+from zhat.core.left_out import left_out_error, nearest_volumes
 from zhat.core.models import (
     DEEPEST,
     HIGHEST,
@@ -29,8 +30,6 @@ from zhat.core.models import (
     Heights,
     Surrogate,
     fit_model,
-    left_out_error,
-    nearest_volumes,
 )
 from zhat.core.walls import Walls
 

@@ -25,6 +25,7 @@ from height_models import (
 from zhat.core.arrays import sobol
 from zhat.core.gp import GaussianProcess
 from zhat.core.kernels import Kernel
+from zhat.core.left_out import left_out_error, nearest_volumes
 from zhat.core.models import (
     HIGHEST,
     LARGEST_EXPONENT,
@@ -36,9 +37,7 @@ from zhat.core.models import (
     envelope_at,
     fit_envelope,
     fit_model,
-    left_out_error,
     modelled_values,
-    nearest_volumes,
 )
 
 #: Of a quadratic in 2-d, as it is fitted to coordinates.

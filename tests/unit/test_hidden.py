@@ -12,9 +12,10 @@ from zhat.core.gp import GaussianProcess
 from zhat.core.kernels import Kernel
 from zhat.core.models import Coordinates, Model, ModelSpec, Surrogate, fit_model
 from zhat.core.target import QUICK
+from zhat.estimators.comparison import distribution
 from zhat.estimators.hidden import hidden_mass
 from zhat.estimators.knowledge import Knowledge, Prediction
-from zhat.estimators.planning import EXPLORE_OFTEN, EXPLORE_RARELY, distribution, explore_every
+from zhat.estimators.planning import EXPLORE_OFTEN, EXPLORE_RARELY, explore_every
 
 
 def two_modes(x):

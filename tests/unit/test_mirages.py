@@ -11,9 +11,9 @@ from zhat.core.coordinates import EDGE, Coordinates, scores
 from zhat.core.models import Heights, ModelSpec, Surrogate, fit_model
 from zhat.core.target import QUICK
 from zhat.estimators.base import Task
-from zhat.estimators.comparison import compare_heights, is_a_mirage, without_mirages
+from zhat.estimators.comparison import compare_heights, distribution, is_a_mirage, without_mirages
 from zhat.estimators.knowledge import Knowledge
-from zhat.estimators.planning import N_DRAWS, distribution, next_points
+from zhat.estimators.planning import N_DRAWS, next_points
 
 
 def test_scores_are_normal_ones_that_change_nothing_in_the_middle():

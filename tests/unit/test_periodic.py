@@ -14,7 +14,8 @@ from zhat.core.design import candidate_set, maximum_variance_design
 from zhat.core.fit import Search, fit
 from zhat.core.gp import GaussianProcess
 from zhat.core.kernels import Kernel, SumKernel
-from zhat.core.models import Heights, ModelSpec, fit_model, nearest_volumes
+from zhat.core.left_out import nearest_volumes
+from zhat.core.models import Heights, ModelSpec, fit_model
 from zhat.core.sampling import langevin_endpoints
 from zhat.core.target import narrow_target
 from zhat.core.torus import circular_mean, clip, columns, embed, gradient_on_cube, reflect, shortest, unrolled

@@ -12,15 +12,14 @@ from functools import lru_cache
 from typing import Literal
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
-from zhat.core.arrays import FloatArray, blocks, sobol
+from zhat.core.arrays import FloatArray
 from zhat.core.coordinates import Coordinates, n_trend_terms
 from zhat.core.fit import SMOOTHNESSES, LengthscalePrior, Search, Structure, spread_and_centre
 from zhat.core.gp import GaussianProcess
 from zhat.core.kernels import Covariance, Kernel
 from zhat.core.polynomial import ChosenTerms, choose_terms
-from zhat.core.torus import Periodic, embed
+from zhat.core.torus import Periodic
 from zhat.core.trend import Trend, TrendName, basis
 from zhat.core.walls import Walls
 
@@ -33,8 +32,6 @@ FEW_LOW_PER_AXIS = 2
 FAR_NOISE = 0.3
 #: A polynomial has terms beyond a quadratic's as long as all are at most this share of the values.
 LARGEST_SHARE = 0.75
-#: One that knows far heights no better than to within this share is no model of them.
-LARGEST_DOUBT = 0.1
 #: What is left of heights that are a polynomial is rounding of about this size.
 ROUNDING = 1e-8
 #: Hyperparameters are fitted to at most so many heights: what a thousand more would tell is not worth the time.
@@ -302,7 +299,7 @@ def fit_model(spec: ModelSpec, data: Heights, coordinates: Coordinates, start: C
     score = process.profile_log_likelihood() - 0.5 * n_parameters * math.log(len(values))
     score -= WARP_PENALTY * (spec.warp > 0.0) + ADDITIVE_PENALTY * (spec.structure == "additive")
     if chosen:
-        score -= chosen.log_choices if chosen.doubt < LARGEST_DOUBT else math.inf
+        score -= chosen.log_choices if chosen.is_exact else math.inf
     score += search.log_prior(search.parameters_of(kernel))
     score += _log_jacobian(spec, fitted_to, envelope_at(envelope, z, bowl))
     if fitted_to is not data:
@@ -383,28 +380,6 @@ def modelled_values(
         return np.expm1(spec.warp * height) / spec.warp, noise * np.exp(2.0 * spec.warp * height)
     height = compressed(data.height, data.relevant_height) if spec.compresses_far_heights else data.height
     return height, data.noise
-
-
-def left_out_error(model: Model, data: Heights, volumes: FloatArray) -> float:
-    """Return how far off ∫ e^{-h} is to be expected from how badly each value is predicted by all the others.
-
-    ``volumes`` are the shares of the cube that are nearest to each value.
-    """
-    if len(data.height) < 3:
-        return math.inf
-    residuals, _ = model.process.leave_one_out()
-    values = model.process.y
-    integrand = np.exp(-data.height)
-    predicted, _ = model.unwarp(values - residuals, data.x)
-    wrong = integrand - np.exp(-np.maximum(predicted, -DEEPEST))
-    return math.sqrt(float(np.sum((volumes * wrong) ** 2)))
-
-
-def nearest_volumes(x: FloatArray, n: int = 4096, periodic: Periodic = ()) -> FloatArray:
-    """Return the share of the unit cube that is nearest to each row of ``x``."""
-    points, x = embed(sobol(n, x.shape[1], 0), periodic), embed(x, periodic)
-    nearest = np.concatenate([np.argmin(cdist(points[rows], x), axis=1) for rows in blocks(n, len(x))])
-    return np.bincount(nearest, minlength=len(x)) / n
 
 
 def _log_jacobian(spec: ModelSpec, data: Heights, envelope: float | FloatArray = 0.0) -> float:

@@ -2,13 +2,14 @@
 
 Of the hundreds of terms up to degree four in several coordinates, most energies that are polynomials have few. A
 quadratic is given; further terms are taken one at a time, each the one that explains most of what is left (orthogonal
-matching pursuit), and so many of them are kept as predict values best that are left out. Where the energy is such a
-polynomial, it is known everywhere, to rounding, from a few values more than it has terms.
+matching pursuit). If values that are left out are then foretold to about rounding, that is no accident, and the energy
+is known everywhere from hardly more values than it has terms. If not, a process is the better model.
 """
 
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations_with_replacement
@@ -25,6 +26,8 @@ MOST_CANDIDATES = 2000
 SMALLEST_NEW_SHARE = 1e-8
 #: A residual this small, as a share of the values, is rounding.
 ROUNDING = 1e-11
+#: Terms are those of the energy if they foretell values that are left out to within this share of them.
+EXACT = 1e-6
 #: How well low values are to be known before high ones count, in units of height.
 LOW_SD = 1.0
 #: High values are believed to within a share of their height: no less than this, whatever the residuals.
@@ -43,6 +46,8 @@ class ChosenTerms:
         The terms.
     coefficients
         Those with which it fits the heights.
+    is_exact
+        Whether it foretells heights that are left out to about rounding. If not, it has a quadratic's terms alone.
     doubt
         To within which share of what they are above those that matter it knows high ones.
     spread
@@ -53,6 +58,7 @@ class ChosenTerms:
 
     trend: Polynomial
     coefficients: FloatArray
+    is_exact: bool
     doubt: float
     spread: float
     log_choices: float
@@ -100,62 +106,80 @@ def choose_terms(
     trust = 1.0 / np.sqrt(LOW_SD**2 + noise + (largest_doubt * far) ** 2)
     n_given = min((dim + 1) * (dim + 2) // 2, len(everything.terms))
     weighted = everything.values(z) * trust[:, None]
-    pursuit = _pursue(weighted, height * trust, n_given, max(n_given, most))
-    residual, left_out = pursuit.residual / trust, pursuit.left_out / trust
-    is_far = far > 0.0
-    doubt = math.sqrt(float(np.mean(left_out[is_far] ** 2 / (LOW_SD**2 + far[is_far] ** 2)))) if any(is_far) else 0.0
+    pursuit = _pursue(weighted, height * trust, n_given, most)
+    coefficients = np.linalg.lstsq(weighted[:, pursuit.chosen], height * trust, rcond=None)[0]
+    left_out = np.abs(pursuit.left_out / trust) / (LOW_SD + far)
     return ChosenTerms(
         trend=replace(everything, terms=tuple(everything.terms[place] for place in pursuit.chosen)),
-        coefficients=np.asarray(
-            np.linalg.lstsq(weighted[:, pursuit.chosen], height * trust, rcond=None)[0], dtype=float
-        ),
-        doubt=min(max(doubt, SMALLEST_DOUBT), largest_doubt),
-        spread=max(math.sqrt(float(np.average(residual**2, weights=trust**2))), SMALLEST_SPREAD),
+        coefficients=np.asarray(coefficients, dtype=float),
+        is_exact=pursuit.is_exact,
+        doubt=max(float(np.max(left_out)), SMALLEST_DOUBT) if pursuit.is_exact else largest_doubt,
+        spread=max(float(np.linalg.norm(pursuit.residual)) / float(np.linalg.norm(trust)), SMALLEST_SPREAD),
         log_choices=_log_choices(len(everything.terms) - n_given, max(len(pursuit.chosen) - n_given, 0)),
     )
 
 
-@dataclass(frozen=True, eq=False)
 class _Pursuit:
-    """Columns that were chosen, what they leave of a vector, and what they miss of each entry when it is left out."""
+    """Columns that are chosen one by one to explain a vector.
 
-    chosen: list[int]
-    residual: FloatArray
-    left_out: FloatArray
+    The others are made orthogonal to them, so that each step costs one pass over all.
+
+    Attributes
+    ----------
+    chosen
+        Which.
+    residual
+        What they leave of the vector.
+    left_out
+        What they miss of each entry if it is left out.
+    is_exact
+        Whether that is next to nothing.
+    """
+
+    def __init__(self, columns: FloatArray, vector: FloatArray) -> None:
+        self.chosen: list[int] = []
+        self.residual = self.left_out = vector
+        self._size = float(np.linalg.norm(vector))
+        self._columns = columns.copy()
+        self._smallest = SMALLEST_NEW_SHARE * np.linalg.norm(columns, axis=0)
+        self._leverage = np.zeros(len(vector))
+
+    @property
+    def is_exact(self) -> bool:
+        return float(np.linalg.norm(self.left_out)) <= EXACT * self._size
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing but rounding is left."""
+        return float(np.linalg.norm(self.residual)) <= ROUNDING * self._size
+
+    def take(self, place: int | None = None) -> bool:
+        """Choose a column, by default the one that explains most, if it has anything to add; return whether it had."""
+        norms = np.linalg.norm(self._columns, axis=0)
+        norms[norms <= self._smallest] = np.inf
+        if place is None:
+            place = int(np.argmax(np.abs(self.residual @ self._columns) / norms))
+        if math.isinf(norms[place]):
+            return False
+        direction = self._columns[:, place] / norms[place]
+        self._columns -= np.outer(direction, direction @ self._columns)
+        self._leverage += direction**2
+        self.residual = self.residual - direction * (direction @ self.residual)
+        self.left_out = self.residual / np.maximum(1.0 - self._leverage, SMALLEST_NEW_SHARE)
+        self.chosen.append(place)
+        return True
 
 
 def _pursue(columns: FloatArray, vector: FloatArray, n_given: int, most: int) -> _Pursuit:
-    """Return those of the columns that predict entries of a vector best that are left out: the first, and then some.
-
-    Columns are made orthogonal to the chosen ones as these are taken, so that each step costs one pass over them.
-    """
-    columns, residual, leverage = columns.copy(), vector, np.zeros(len(vector))
-    smallest = SMALLEST_NEW_SHARE * np.linalg.norm(columns, axis=0)
-    negligible = ROUNDING * float(np.linalg.norm(vector))
-    best, best_error = _Pursuit([], residual, residual), math.inf
-    chosen: list[int] = []
-    given = list(range(n_given))
-    while given or len(chosen) < most:
-        norms = np.linalg.norm(columns, axis=0)
-        norms[norms <= smallest] = np.inf
-        is_given = bool(given)
-        place = given.pop(0) if is_given else int(np.argmax(np.abs(residual @ columns) / norms))
-        if math.isfinite(norms[place]):
-            direction = columns[:, place] / norms[place]
-            columns -= np.outer(direction, direction @ columns)
-            residual = residual - direction * (direction @ residual)
-            leverage += direction**2
-            chosen.append(place)
-        elif not is_given:
-            break
-        if not given:
-            left_out = residual / np.maximum(1.0 - leverage, SMALLEST_NEW_SHARE)
-            error = float(left_out @ left_out)
-            if error < best_error:
-                best, best_error = _Pursuit(list(chosen), residual, left_out), error
-            if float(np.linalg.norm(residual)) <= negligible:
-                break
-    return best
+    """Return the first columns, with as many others as make them exact if no more than ``most`` in all do."""
+    pursuit = _Pursuit(columns, vector)
+    for place in range(n_given):
+        pursuit.take(place)
+    given = copy(pursuit)
+    given.chosen = list(pursuit.chosen)
+    while len(pursuit.chosen) < most and not pursuit.is_over and pursuit.take():
+        pass
+    return pursuit if pursuit.is_exact else given
 
 
 def _log_choices(n: int, k: int) -> float:

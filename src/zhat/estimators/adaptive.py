@@ -19,7 +19,7 @@ from zhat.core.belief import belief, hyperparameter_spread, plausible, smoothnes
 from zhat.core.models import Model, Surrogate
 from zhat.core.target import QUICK, THOROUGH, Region, Target, target
 from zhat.estimators.base import LARGEST_NOISE, Finding, Task, learned_shift_error, share_left, without_values
-from zhat.estimators.comparison import without_mirages
+from zhat.estimators.comparison import distribution, without_mirages
 from zhat.estimators.correction import better_by_draws, drawn_surface
 from zhat.estimators.gauss import (
     GOOD_ENOUGH,
@@ -35,7 +35,7 @@ from zhat.estimators.insight import Insight, insight_of_rounds
 from zhat.estimators.knowledge import Knowledge, Residual, Seen, knowledge, n_looks, residual, surprise
 from zhat.estimators.landscape import Landscape, landscape_of_rounds
 from zhat.estimators.outliers import outliers
-from zhat.estimators.planning import N_DRAWS, distribution, next_points
+from zhat.estimators.planning import N_DRAWS, next_points
 from zhat.estimators.rounds import Round, first_points, first_size, latest_round, round_at
 from zhat.estimators.temperatures import LandscapeCurve, Temperatures, of_rule
 from zhat.evaluations import Evaluations

@@ -13,6 +13,7 @@ from zhat.core.arrays import FloatArray, Surface
 from zhat.core.coordinates import Coordinates, n_trend_terms
 from zhat.core.fit import SMOOTHNESSES
 from zhat.core.kernels import Covariance
+from zhat.core.left_out import left_out_error, nearest_volumes
 from zhat.core.models import (
     INTEGRAND,
     LARGEST_EXPONENT,
@@ -21,16 +22,13 @@ from zhat.core.models import (
     ModelSpec,
     Surrogate,
     fit_model,
-    left_out_error,
-    nearest_volumes,
     relevant_height,
 )
-from zhat.core.target import QUICK
+from zhat.core.target import QUICK, Effort, Target, target
 from zhat.core.torus import Periodic
 from zhat.core.trend import TrendName
 from zhat.core.walls import Walls
 from zhat.estimators.base import Task
-from zhat.estimators.planning import distribution
 
 #: Models are compared on at most so many heights when the last word is to be said, and so many of them are kept.
 MOST_COMPARED_LAST = 192
@@ -158,6 +156,11 @@ def better(data: Heights, of_heights: tuple[Model, ...], of_powers: tuple[Model,
     return itself if left_out_error(itself[0], data, volumes) < limit else everything
 
 
+def distribution(surrogate: Surrogate, dim: int, generator: np.random.Generator, effort: Effort) -> Target:
+    """Return e^{-height}."""
+    return target(surrogate.height, 1.0, dim, generator, effort, surrogate.model.coordinates.periodic)
+
+
 def is_a_mirage(task: Task, model: Model, walls: Walls | None) -> bool:
     """Return whether a model sees the integrand where it knows next to nothing.
 
@@ -236,7 +239,8 @@ def _neighbours(spec: ModelSpec, data: Heights, rotations: Rotations) -> list[Mo
         found += [replace(spec, trend="constant", warp=0.0)]
         whole = replace(spec, structure="isotropic") if spec.structure == "additive" else spec
         place = warps.index(spec.warp)
-        bowls = {spec.warp, *warps[max(place - 1, 0) : place + 2]}
+        # From a bowl, to one a little more or less warped; from anything else, to all kinds of them.
+        bowls = set(warps[max(place - 1, 0) : place + 2] if spec.trend == "quadratic" else warps[::2])
         found += [replace(whole, trend="quadratic", warp=warp) for warp in sorted(bowls)]
         found += [replace(whole, trend="polynomial", warp=0.0, rotated=False)]
     if spec.scored in rotations:

@@ -19,6 +19,7 @@ from zhat.core.arrays import FloatArray, Surface, blocks
 from zhat.core.belief import plausible, plausible_variants, smoothness_doubt
 from zhat.core.coordinates import Coordinates
 from zhat.core.gp import GaussianProcess
+from zhat.core.left_out import nearest_volumes
 from zhat.core.logspace import effective_sample_size
 from zhat.core.models import (
     RELEVANT_HEIGHT,
@@ -27,15 +28,14 @@ from zhat.core.models import (
     Model,
     ModelSpec,
     Surrogate,
-    nearest_volumes,
 )
 from zhat.core.paths import posterior_deviations
 from zhat.core.target import QUICK, evenly_spread
 from zhat.core.walls import Walls
 from zhat.estimators.base import Task
-from zhat.estimators.comparison import height_models
+from zhat.estimators.comparison import distribution, height_models
 from zhat.estimators.knowledge import LARGEST_SCORE, PRIOR_WEIGHT, Knowledge
-from zhat.estimators.planning import N_REGION, distribution
+from zhat.estimators.planning import N_REGION
 from zhat.estimators.rounds import Round
 
 #: From one λ of the ladder to the next, and how many there are at most.

@@ -9,10 +9,11 @@ from zhat.core.arrays import FloatArray
 from zhat.core.belief import first_order_variance
 from zhat.core.design import candidate_set
 from zhat.core.models import Surrogate
-from zhat.core.target import Effort, Target, target
+from zhat.core.target import Target
 from zhat.core.torus import clip, reflect, unrolled
 from zhat.estimators.hidden import hidden_mass
 from zhat.estimators.knowledge import Knowledge, Prediction
+from zhat.estimators.strangers import visits
 
 #: One in so many points explores where what the surrogate leaves open is the larger part of the error; and where what
 #: may be hidden is.
@@ -35,11 +36,6 @@ N_STEPS = 256
 CLOUD_SCALES = (0.3, 1.0, 2.0)
 #: Points that stand for the integrand.
 N_REGION = 2048
-
-
-def distribution(surrogate: Surrogate, dim: int, generator: np.random.Generator, effort: Effort) -> Target:
-    """Return e^{-height}."""
-    return target(surrogate.height, 1.0, dim, generator, effort, surrogate.model.coordinates.periodic)
 
 
 def next_points(
@@ -85,7 +81,9 @@ def next_points(
     if nodes is not None:
         return chosen(nodes, n, pending)
     if not searching:
-        return chosen(spread_candidates(known, draws, generator), n, pending)
+        visited = visits(surrogate, known, n, pending, generator)
+        others = chosen(spread_candidates(known, draws, generator), n - len(visited), np.vstack([pending, visited]))
+        return np.vstack([visited, others])
     # Where lower ground is promised although much that is low was found, or by a surrogate that is sure of it, the
     # promise is put to the test, or it would be believed forever.
     is_sure = float(np.median(surrogate.model.variance(draws[::DRAWS_A_LOOK]))) < SURE_SD**2

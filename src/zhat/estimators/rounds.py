@@ -30,13 +30,14 @@ from zhat.estimators.comparison import (
     better,
     compare_heights,
     compare_powers,
+    distribution,
     fit_anew,
     is_a_mirage,
     knows_nothing,
 )
 from zhat.estimators.gauss import has_rule, n_nodes, nearest_nodes, nodes_left, with_checks
 from zhat.estimators.knowledge import Knowledge, Prediction, Seen, knowledge, surprise
-from zhat.estimators.planning import DRAWS_A_LOOK, N_DRAWS, N_REGION, distribution, next_points
+from zhat.estimators.planning import DRAWS_A_LOOK, N_DRAWS, N_REGION, next_points
 
 #: A round evaluates this share of what is known already and matters, and at least so many points.
 GROWTH = 0.2
