@@ -118,16 +118,19 @@ class ModelSpec:
         return mine == others
 
     @property
-    def process_trend(self) -> ModelTrend:
-        """The trend of the process, as far as it is not taken off beforehand."""
+    def process_trend(self) -> TrendName:
+        """The trend of the process, as far as it is not taken off beforehand; of a polynomial, what is given."""
+        if self.trend == "polynomial":
+            return "quadratic"
         return "constant" if self.warp < 0.0 else self.trend
 
     def n_parameters(self, dim: int, periodic: Periodic = (), chosen: ChosenTerms | None = None) -> int:
         """Return how many numbers are fitted to the data."""
         of_kernel = {"isotropic": 2, "per-axis": dim + 1, "additive": 4}[self.structure]
-        if self.trend == "polynomial":
-            return of_kernel + (len(chosen.trend.terms) + 1 if chosen else 0)
-        return of_kernel + n_trend_terms(self.trend, dim, periodic) + int(self.warp != 0.0)
+        if chosen is not None:
+            return of_kernel + len(chosen.trend.terms) + 1
+        name: TrendName = "quadratic" if self.trend == "polynomial" else self.trend
+        return of_kernel + n_trend_terms(name, dim, periodic) + int(self.warp != 0.0)
 
 
 def relevant_height(dim: int) -> float:
@@ -282,7 +285,7 @@ def fit_model(spec: ModelSpec, data: Heights, coordinates: Coordinates, start: C
     chosen = _chosen_terms(data.whole or data, coordinates, most) if spec.trend == "polynomial" else None
     doubt = FAR_NOISE if chosen is None else chosen.doubt
     values, noise = modelled_values(spec, fitted_to, envelope_at(envelope, z, bowl), doubt)
-    trend = _trend(spec, coordinates, chosen)
+    trend = coordinates.trend(spec.process_trend) if chosen is None else chosen.trend
     spread, centre = spread_and_centre(values, trend) if chosen is None else (chosen.spread, chosen.at(z))
     size = math.sqrt(float(np.sum(np.var(z, axis=0)))) or 1.0
     if not spread > 0:
@@ -313,14 +316,6 @@ def fit_model(spec: ModelSpec, data: Heights, coordinates: Coordinates, start: C
 def _chosen_terms(data: Heights, coordinates: Coordinates, most: int) -> ChosenTerms:
     """Return the polynomial that suits the data best; once for all models that have one."""
     return choose_terms(coordinates(data.x), data.height, data.noise, data.relevant_height, FAR_NOISE, most)
-
-
-def _trend(spec: ModelSpec, coordinates: Coordinates, chosen: ChosenTerms | None) -> Trend:
-    name = spec.process_trend
-    if chosen is not None:
-        return chosen.trend
-    assert name != "polynomial"
-    return coordinates.trend(name)
 
 
 def learned_noise(x: FloatArray, height: FloatArray) -> float:

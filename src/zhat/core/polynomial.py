@@ -24,6 +24,8 @@ from zhat.core.trend import HIGHEST_DEGREE, Polynomial, Term
 MOST_CANDIDATES = 2000
 #: A candidate of which so little is not among the chosen terms already has nothing to add.
 SMALLEST_NEW_SHARE = 1e-8
+#: An entry is left out as if at least so much of it were not its own: of one that outweighs all others, rounding is.
+SMALLEST_FREEDOM = 1e-5
 #: A residual this small, as a share of the values, is rounding.
 ROUNDING = 1e-11
 #: Terms are those of the energy if they foretell values that are left out to within this share of them.
@@ -108,12 +110,12 @@ def choose_terms(
     weighted = everything.values(z) * trust[:, None]
     pursuit = _pursue(weighted, height * trust, n_given, most)
     coefficients = np.linalg.lstsq(weighted[:, pursuit.chosen], height * trust, rcond=None)[0]
-    left_out = np.abs(pursuit.left_out / trust) / (LOW_SD + far)
+    of_far = (np.abs(pursuit.left_out / trust) / (LOW_SD + far))[far > 0.0]
     return ChosenTerms(
         trend=replace(everything, terms=tuple(everything.terms[place] for place in pursuit.chosen)),
         coefficients=np.asarray(coefficients, dtype=float),
         is_exact=pursuit.is_exact,
-        doubt=max(float(np.max(left_out)), SMALLEST_DOUBT) if pursuit.is_exact else largest_doubt,
+        doubt=max(float(np.max(of_far, initial=0.0)), SMALLEST_DOUBT) if pursuit.is_exact else largest_doubt,
         spread=max(float(np.linalg.norm(pursuit.residual)) / float(np.linalg.norm(trust)), SMALLEST_SPREAD),
         log_choices=_log_choices(len(everything.terms) - n_given, max(len(pursuit.chosen) - n_given, 0)),
     )
@@ -165,7 +167,7 @@ class _Pursuit:
         self._columns -= np.outer(direction, direction @ self._columns)
         self._leverage += direction**2
         self.residual = self.residual - direction * (direction @ self.residual)
-        self.left_out = self.residual / np.maximum(1.0 - self._leverage, SMALLEST_NEW_SHARE)
+        self.left_out = self.residual / np.maximum(1.0 - self._leverage, SMALLEST_FREEDOM)
         self.chosen.append(place)
         return True
 

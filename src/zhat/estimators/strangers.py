@@ -58,24 +58,24 @@ def visits(
     none = np.empty((0, data.x.shape[1]))
     if not np.any(strange):
         return none
-    lowest = float(np.min(data.height[strange]))
-    theirs = replace(data, x=data.x[strange], height=data.height[strange] - lowest, noise=data.noise[strange])
-    bottom = bottom_of_bowl(theirs.x, data.height[strange])
-    candidates = np.vstack([bottom, around(data, strange, generator)])
     # What the surrogate takes for low ground is its own, and no way to another valley.
-    candidates = candidates[surrogate.height(candidates) > data.relevant_height]
-    n_visits = max(1, n // VISIT_ONE_IN)
+    bottom, near = (
+        points[surrogate.height(points) > data.relevant_height]
+        for points in (bottom_of_bowl(data.x[strange], data.height[strange]), around(data, strange, generator))
+    )
+    candidates, n_visits = np.vstack([bottom, near]), max(1, n // VISIT_ONE_IN)
     if len(candidates) < n_visits:
         return none
+    lowest = float(np.min(data.height[strange]))
+    theirs = replace(data, x=data.x[strange], height=data.height[strange] - lowest, noise=data.noise[strange])
     other = Surrogate(compare_heights(theirs, {}, ModelSpec(nu=math.inf), {})[0], surrogate.walls)
-    sd = np.sqrt(other.model.variance(candidates))
-    if lowest + float(np.min(other.height(candidates) - DOUBTFUL_SDS * sd)) > MODE_HEIGHT:
+    optimistic = lowest + other.height(candidates) - DOUBTFUL_SDS * np.sqrt(other.model.variance(candidates))
+    if np.min(optimistic) > MODE_HEIGHT:
         return none
-    first = bottom[: int(len(bottom) and np.array_equal(candidates[0], bottom[0]))]
     everywhere = Region(candidates, np.full(len(candidates), 1.0 / len(candidates)))
-    taken, n_others = np.vstack([pending, first]), n_visits - len(first)
+    taken, n_others = np.vstack([pending, bottom]), n_visits - len(bottom)
     others = choose_batch(other, candidates, everywhere, n_others, known.new_noise(), taken, 0, n, True)
-    return np.vstack([first, others])
+    return np.vstack([bottom, others])
 
 
 def bottom_of_bowl(x: FloatArray, height: FloatArray) -> FloatArray:
