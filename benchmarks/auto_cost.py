@@ -32,8 +32,8 @@ CASES: tuple[tuple[str, Options, float, tuple[int, ...]], ...] = (
 LARGEST_COMPARED = 512
 #: Where the time goes: a function of the package and its module's last name.
 PARTS = {
-    "fits": ("rounds", "_fit"),
-    "integrals": ("planning", "distribution"),
+    "fits": ("models", "fit_model"),
+    "integrals": ("comparison", "distribution"),
     "choices": ("planning", "next_points"),
     "conclusion": ("adaptive", "_conclude"),
 }
@@ -78,6 +78,8 @@ def shares(run: Callable[[], object]) -> dict[str, float]:
     found = {}
     for part, (module, function) in PARTS.items():
         of_it = [key for key in stats if key[2] == function and key[0].endswith(f"{module}.py")]
+        if not of_it:
+            raise LookupError(f"no {function} in {module}.py: which part is {part!r} now?")
         found[f"share_{part}"] = sum(stats[key][3] for key in of_it) / total
     return found
 
