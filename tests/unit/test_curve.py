@@ -50,7 +50,8 @@ def test_it_agrees_with_the_estimate_and_with_the_volume(method):
     beside = found.curve([OWN * (1 + 1e-15)])
     assert beside.log_z[0] == pytest.approx(found.log_z, abs=1e-13)
     if not math.isnan(found.std_error):
-        assert beside.std_error[0] == pytest.approx(found.std_error, rel=0.2)
+        # Errors of 1e-9 are those of quadrature, and of no interest.
+        assert beside.std_error[0] == pytest.approx(found.std_error, rel=0.2, abs=1e-8)
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3, 4, 5])

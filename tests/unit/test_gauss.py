@@ -167,3 +167,12 @@ def test_points_that_are_asked_for_while_others_are_pending_are_nodes_or_checks_
     assert len(np.unique(asked)) == len(asked)
     of_nodes = np.isin(asked, rule(task)[0])
     np.testing.assert_array_equal(np.flatnonzero(~of_nodes), CHECKS[:4])
+
+
+@pytest.mark.parametrize("width", [1e-2, 1e-3, 1e-5])
+def test_a_valley_that_is_known_but_narrower_than_the_rule_is_not_left_to_it(width):
+    # A parabola is known everywhere after a few values; the rule's nodes are 0.02 apart.
+    found = zhat.estimate(lambda x: 0.5 * ((x[0] - 0.3) / width) ** 2, [(0, 1)], budget=48, seed=0)
+    assert found.log_z == pytest.approx(math.log(width * math.sqrt(2.0 * math.pi)), abs=1e-5)
+    colder = found.curve([1.4])
+    assert colder.log_z[0] == pytest.approx(math.log(width * math.sqrt(2.0 * math.pi / 1.4)), abs=1e-4)

@@ -23,8 +23,10 @@ from zhat.estimators.comparison import distribution, without_mirages
 from zhat.estimators.correction import better_by_draws, drawn_surface
 from zhat.estimators.gauss import (
     GOOD_ENOUGH,
+    has_rule,
     n_nodes,
     nodes_left,
+    resolves,
     rule,
     rule_energies,
     rule_value,
@@ -54,6 +56,8 @@ EVEN_ENOUGH = 0.3
 OF_MODELS = ("surrogate_error", "model_error", "hyperparameter_error")
 #: So many outliers are named.
 MOST_OUTLIERS_NAMED = 5
+#: A curve is left to a rule that is still right at so many times the largest λ of it.
+BEYOND_LARGEST = 1.5
 #: Generators' purposes, beyond those of the rounds.
 _FRESH_PLAN, _INTEGRAL, _HIDDEN = 1_000_003, 1_000_033, 1_000_037
 
@@ -127,10 +131,23 @@ class Adaptive:
     ) -> Temperatures:
         """Return the curve over λ that agrees with a finding; there must be a finite energy."""
         energies = rule_energies(task, Seen.of(facts))
-        if energies is not None:
+        if energies is not None and _resolves_up_to(task, facts, float(np.max(inverse_temperatures, initial=0.0))):
             weights = rule(task)[1]
             return of_rule(energies, weights, inverse_temperatures, task.inverse_temperature, finding.std_error)
         return _curve(task, Seen.of(facts)).at(inverse_temperatures, finding)
+
+
+def _resolves_up_to(task: Task, facts: Evaluations, largest: float) -> bool:
+    """Return whether a complete rule resolves the integrand up to somewhat above all λ that are asked for.
+
+    Above, because the heat capacity is a second derivative, and less exact than log Z.
+    """
+    last, own = last_round(task, facts), task.inverse_temperature
+    if last is None:
+        return False
+    ratio = BEYOND_LARGEST * max(largest, own) / own
+    density = target(last.surrogate.height, ratio, task.dim, task.generator(_INTEGRAL), THOROUGH, task.periodic)
+    return resolves(task, last.surrogate, density.log_integral, ratio)
 
 
 @lru_cache(maxsize=4)
@@ -169,7 +186,7 @@ def _fresh_plan(task: Task, facts: Evaluations, pending: FloatArray, current: Ro
     known = knowledge(task, Seen.of(facts.head(current.n)), current.noise)
     unknown = np.vstack([facts.unit[current.n :], pending])
     asked = np.vstack([facts.unit, pending])
-    nodes = None if known.is_noisy else nodes_left(task, current.surrogate, asked, density.region(N_REGION))
+    nodes = None if known.is_noisy else nodes_left(task, current.surrogate, asked, density)
     n_chosen = n if nodes is None else n_nodes(len(asked), n)
     points = next_points(
         current.surrogate, current.predictions, known, density, draws, n_chosen, generator, unknown, nodes
@@ -195,7 +212,8 @@ def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
         "noise_error": learned_shift_error(task, facts, last.noise / task.inverse_temperature**2),
     }
     # The last checks may have found what the rule does not know.
-    value = rule_value(task, seen) if parts["surrogate_error"] < GOOD_ENOUGH else None
+    is_known = has_rule(task) and parts["surrogate_error"] < GOOD_ENOUGH and resolves(task, last.surrogate, integral)
+    value = rule_value(task, seen) if is_known else None
     value = integral.value + shift - known.lowest if value is None else value
     of_models = math.hypot(*(parts[name] for name in OF_MODELS))
     by_draws = better_by_draws(task, seen, last, known, value, math.hypot(of_models, parts["wall_error"]))

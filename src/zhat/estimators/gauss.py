@@ -22,9 +22,11 @@ from zhat.core.belief import first_order_variance
 from zhat.core.gp import GaussianProcess
 from zhat.core.logspace import log_sum_exp
 from zhat.core.models import Surrogate
-from zhat.core.target import Region
+from zhat.core.quadrature import LogIntegral
+from zhat.core.target import Region, Target
 from zhat.estimators.base import Task
 from zhat.estimators.knowledge import Seen
+from zhat.estimators.planning import N_REGION
 
 #: The sd of log Z below which nothing is left to be wished for.
 GOOD_ENOUGH = 5e-6
@@ -32,6 +34,8 @@ GOOD_ENOUGH = 5e-6
 TOO_EARLY = 1 / 8
 #: The points of these numbers are checks, and those of 2, 4, 8, ... times them: the rarer the more agree.
 FIRST_CHECKS = (8, 12)
+#: A rule and another integral of the same agree if they differ by less than so many errors of the other.
+TOLERATED_ERRORS = 3.0
 #: Finding the nodes of larger rules takes too long.
 LARGEST_RULE = 2048
 
@@ -94,19 +98,30 @@ def _interleaved(nodes: FloatArray, checks: FloatArray, check: BoolArray) -> Flo
     return points
 
 
-def nodes_left(task: Task, surrogate: Surrogate, asked: FloatArray, region: Region) -> FloatArray | None:
+def nodes_left(task: Task, surrogate: Surrogate, asked: FloatArray, density: Target) -> FloatArray | None:
     """Return the nodes to choose from; None where the rule is not worthwhile.
 
-    It is not if the surrogate expects the whole of it to leave something to be wished for, nor once any other point
-    was asked for.
+    It is not if the surrogate, whose e^{-height} the density is, expects the whole of it to leave something to be
+    wished for, if it cannot resolve that density, nor once any other point was asked for.
     """
     taken = _taken(task, asked)
     if taken is None or surrogate.walls is not None:
         return None
     left = rule(task)[0][~taken]
-    if len(asked) >= TOO_EARLY * task.budget and _sd_left(surrogate, left, region) > GOOD_ENOUGH:
-        return None
-    return left
+    if len(asked) < TOO_EARLY * task.budget:
+        return left
+    is_fine = resolves(task, surrogate, density.log_integral)
+    return left if is_fine and _sd_left(surrogate, left, density.region(N_REGION)) <= GOOD_ENOUGH else None
+
+
+def resolves(task: Task, surrogate: Surrogate, integral: LogIntegral, ratio: float = 1.0) -> bool:
+    """Return whether the rule finds the integral of e^{-height}: what is known for sure may still be too narrow.
+
+    ``ratio`` is that of another λ to the task's, if the integral is of e^{-ratio height}.
+    """
+    nodes, weights = rule(task)
+    by_rule = log_sum_exp(np.log(weights) - ratio * surrogate.height(nodes))
+    return abs(by_rule - integral.value) <= GOOD_ENOUGH + TOLERATED_ERRORS * integral.error
 
 
 def _taken(task: Task, asked: FloatArray) -> BoolArray | None:
