@@ -36,9 +36,11 @@ WITH_A_CURVE = ["auto", "mvs", "mvs-lmc", "mvs-exact", "mc"]
 
 @pytest.mark.parametrize("method", WITH_A_CURVE)
 def test_it_agrees_with_the_estimate_and_with_the_volume(method):
+    # The wave makes it no polynomial, of which nothing but rounding would be left to compare.
     found = zhat.estimate(
-        lambda x: skewed_2d(x / 3), [(0, 3), (0, 3)], OWN, budget=40, method=method, seed=0, vectorized=True
-    )
+        lambda x: skewed_2d(x / 3) + 0.1 * np.sin(2.0 * x[..., 0]), [(0, 3), (0, 3)], OWN, budget=40, method=method,
+        seed=0, vectorized=True,
+    )  # fmt: skip
     curve = found.curve([OWN, 0.0, 1.0])
     assert len(curve) == 3
     assert curve.log_z[0] == found.log_z
@@ -50,8 +52,7 @@ def test_it_agrees_with_the_estimate_and_with_the_volume(method):
     beside = found.curve([OWN * (1 + 1e-15)])
     assert beside.log_z[0] == pytest.approx(found.log_z, abs=1e-13)
     if not math.isnan(found.std_error):
-        # Errors of 1e-9 are those of quadrature, and of no interest.
-        assert beside.std_error[0] == pytest.approx(found.std_error, rel=0.2, abs=1e-8)
+        assert beside.std_error[0] == pytest.approx(found.std_error, rel=0.2)
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3, 4, 5])
