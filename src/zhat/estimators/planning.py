@@ -70,7 +70,7 @@ def next_points(
         return np.empty((0, draws.shape[1]))
     pending = np.empty((0, draws.shape[1])) if pending is None else pending
     found = not known.heights().few_are_low
-    searching = not found or float(np.median(surrogate.height(draws))) < EXPECTED_DROP
+    searching = not found or promises_lower(surrogate, draws)
     every = EXPLORE_RARELY if searching else explore_every(surrogate, predictions, known, density, generator)
     region, noise = density.region(N_REGION), known.new_noise()
 
@@ -90,6 +90,11 @@ def next_points(
     tests = chosen(draws, max(1, n // TEST_ONE_IN), pending) if found or is_sure else np.empty((0, draws.shape[1]))
     others = chosen(cloud(known, generator), n - len(tests), np.vstack([pending, tests]))
     return np.vstack([tests, others])
+
+
+def promises_lower(surrogate: Surrogate, draws: FloatArray) -> bool:
+    """Return whether a surrogate sees the integrand, where its draws are, on lower ground than anything seen."""
+    return float(np.median(surrogate.height(draws))) < EXPECTED_DROP
 
 
 def explore_every(

@@ -37,7 +37,7 @@ from zhat.estimators.comparison import (
 )
 from zhat.estimators.gauss import has_rule, n_nodes, nearest_nodes, nodes_left, with_checks
 from zhat.estimators.knowledge import Knowledge, Prediction, Seen, knowledge, surprise
-from zhat.estimators.planning import DRAWS_A_LOOK, N_DRAWS, next_points
+from zhat.estimators.planning import DRAWS_A_LOOK, N_DRAWS, next_points, promises_lower
 
 #: A round evaluates this share of what is known already and matters, and at least so many points.
 GROWTH = 0.2
@@ -229,8 +229,11 @@ def _plan(task: Task, made: Round, known: Knowledge, unit: FloatArray, view: Vie
     generator, density, draws = view.generator, view.density, view.draws
     n_drawn = made.n_drawn or _decide_drawn(task, made, known)
     n_left = task.budget - made.n
-    drawing = n_left <= n_drawn
-    size = min(n_left if drawing else n_left - n_drawn, max(SMALLEST_ROUND, task.dim, int(GROWTH * known.n_low())))
+    # Where the integrand was found and lower ground is promised elsewhere, the promise is tested before anything is
+    # drawn: all that is left of the budget would go there, and to nothing else.
+    untested = not known.heights().few_are_low and promises_lower(made.surrogate, draws)
+    drawing = n_left <= n_drawn and not untested
+    size = min(n_left if n_left <= n_drawn else n_left - n_drawn, max(SMALLEST_ROUND, task.dim, int(GROWTH * known.n_low())))
     nodes = None if known.is_noisy else nodes_left(task, made.surrogate, unit, density)
     drawing = drawing and nodes is None
     n_chosen = size if nodes is None else n_nodes(made.n, size)
