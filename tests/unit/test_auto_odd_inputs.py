@@ -60,6 +60,49 @@ def test_a_narrow_normal_in_twenty_dimensions_is_either_found_or_not_claimed():
     assert abs(found.log_z - 10 * math.log(math.pi / 50)) < 4.0 * found.std_error
 
 
+def correlated(dim, degrees_of_freedom=math.inf):
+    """Return an energy of neighbours with correlation 0.95, away from the middle of [-10, 10]^dim, and its log Z."""
+    cov = 0.95 ** np.abs(np.subtract.outer(np.arange(dim), np.arange(dim)))
+    precision, half_log_det = np.linalg.inv(cov), 0.5 * np.linalg.slogdet(cov)[1]
+    centre = np.random.default_rng(dim).uniform(-3.0, 3.0, dim)
+
+    def square(x):
+        return np.einsum("ij,jk,ik->i", x - centre, precision, x - centre)
+
+    if math.isinf(degrees_of_freedom):
+        return (lambda x: 0.5 * square(x)), half_log_det + 0.5 * dim * math.log(2.0 * math.pi)
+    power = 0.5 * (degrees_of_freedom + dim)
+    log_z = half_log_det + 0.5 * dim * math.log(degrees_of_freedom * math.pi)
+    log_z += math.lgamma(0.5 * degrees_of_freedom) - math.lgamma(power)
+    return (lambda x: power * np.log1p(square(x) / degrees_of_freedom)), log_z
+
+
+@pytest.mark.parametrize("degrees_of_freedom", [math.inf, 5.0])
+@pytest.mark.parametrize(("dim", "budget"), [(5, 25), (6, 32), (8, 48), (20, 64)])
+def test_a_search_that_was_not_over_makes_a_wide_interval_and_a_status(dim, budget, degrees_of_freedom):
+    energy, truth = correlated(dim, degrees_of_freedom)
+    runs = [estimate(energy, [(-10.0, 10.0)] * dim, budget=budget, seed=seed) for seed in range(4)]
+    wrong = [abs(found.log_z - truth) / found.std_error for found in runs]
+    assert sum(ratio > 2.0 for ratio in wrong) <= 1
+    assert max(wrong) < 4.0
+    assert all("larger budget" in found.status for found in runs)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_integrand_that_is_known_from_its_slopes_needs_no_visit(seed):
+    energy, truth = correlated(4)
+    found = estimate(energy, [(-10.0, 10.0)] * 4, budget=24, seed=seed)
+    assert found.log_z == pytest.approx(truth, abs=0.01)
+    assert found.std_error < 0.01
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_needle_below_anything_seen_is_not_claimed(seed):
+    energy, truth = correlated(5, degrees_of_freedom=5.0)
+    found = estimate(energy, [(-10.0, 10.0)] * 5, budget=30, seed=seed)
+    assert abs(found.log_z - truth) < 3.0 * found.std_error
+
+
 def half_plane(x):
     return np.where(x[:, 0] + 0.3 * x[:, 1] < 0.6, 5.0 * (x[:, 0] - 0.3) ** 2, np.inf)
 

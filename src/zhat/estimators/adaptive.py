@@ -32,7 +32,7 @@ from zhat.estimators.gauss import (
     rule_value,
     with_checks,
 )
-from zhat.estimators.hidden import HIDDEN_HEIGHT, hidden_mass
+from zhat.estimators.hidden import HIDDEN_HEIGHT, hidden_mass, search_error
 from zhat.estimators.insight import Insight, insight_of_rounds
 from zhat.estimators.knowledge import Knowledge, Residual, Seen, knowledge, n_looks, residual, surprise
 from zhat.estimators.landscape import Landscape, landscape_of_rounds
@@ -207,6 +207,7 @@ def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
     hidden = hidden_mass(explorer, last.predictions, known, integral.value, generator, chance, sharper=True)
     parts |= {
         "hidden_mass": hidden,
+        "search_error": search_error(last.surrogate.model, known, region),
         "wall_error": 0.0 if walls is None else walls.relative_error(region.points, region.weights),
         "quadrature_error": integral.error,
         "noise_error": learned_shift_error(task, facts, last.noise / task.inverse_temperature**2),
@@ -317,6 +318,8 @@ def _notes(task: Task, known: Knowledge, parts: dict[str, float], wrong: float, 
             f"only {known.n_low()} of {len(known.y)} energies are low enough to matter, and it takes {wanted}: "
             "a larger budget or narrower bounds are needed"
         )
+    elif parts["search_error"] > 0.0:
+        notes.append("the integrand may lie lower than anything seen: a larger budget or narrower bounds are needed")
     if parts["hidden_mass"] > HIDDEN_WORTH_A_WORD:
         notes.append("modes may be hidden where nobody looked: the interval allows for them")
     if wrong > WRONG_WORTH_A_WORD:

@@ -1,4 +1,4 @@
-"""What may be hidden where nobody looked: part of the error of an estimate, and a reason to explore."""
+"""What may be hidden where nobody looked, or is yet to be found: part of the error, and a reason to explore."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import numpy as np
 from scipy.special import ndtr
 
 from zhat.core.arrays import sobol
-from zhat.core.models import Surrogate
+from zhat.core.coordinates import n_trend_terms
+from zhat.core.models import DEEPEST, FEW_LOW_PER_AXIS, Heights, Model, Surrogate
+from zhat.core.target import Region
 from zhat.estimators.knowledge import Knowledge, Prediction, far_surprise
 
 #: Only places that the surrogate puts above this height can hide anything.
@@ -19,6 +21,16 @@ CHANCE_THAT_MATTERS = 0.05
 DEEPEST_HIDDEN = 10.0
 #: Uniform points on which hidden modes are looked for.
 N_HIDDEN = 4096
+#: While the integrand is yet to be found, the ground may fall as much again as it fell since this share of the budget.
+SEARCHED_BEFORE = 2 / 3
+#: Fewer heights than this for each term of a quadratic cannot tell a bowl.
+FEWEST_PER_TERM = 2
+#: A height is foretold if it is to within this.
+FORETOLD = 1.0
+#: A median height of draws below this, under the lowest seen, means that the integrand is yet to be found.
+EXPECTED_DROP = -3.0
+#: The share of the integrand that may lie as deep as a warped surrogate can see, and be cut off there.
+CUT_OFF = 0.01
 
 
 def hidden_mass(
@@ -67,3 +79,36 @@ def hidden_mass(
     density = np.exp(-0.5 * (height / sd) ** 2) / math.sqrt(2.0 * math.pi)
     depth = float(np.mean(np.where(far, sd * density - height * below, 0.0))) / share_below
     return chance * math.log1p(ratio) + chance_below * min(max(depth, 0.0), DEEPEST_HIDDEN)
+
+
+def search_error(model: Model, known: Knowledge, region: Region) -> float:
+    """Return how far log Z may be off because the search for the integrand was not over: 0 where it was found.
+
+    While few heights are low, the lowest go on falling, which no surrogate that sees a bottom there knows; nor is one
+    to be believed that sees the integrand, in ``region``, far below anything that was seen; and before there are
+    enough heights to tell a bowl, its bottom may be as far below the lowest as most are above it. But a surrogate is
+    believed that foretells the lowest heights from all the others, as far as it can see at all.
+    """
+    data = known.heights()
+    height = model.height(region.points)
+    if model.spec.warp > 0.0 and float(np.sum(region.weights[height < 0.999 * -DEEPEST])) > CUT_OFF:
+        return DEEPEST
+    promised = -float(region.weights @ height)
+    too_few = len(data.height) < FEWEST_PER_TERM * n_trend_terms("quadratic", data.x.shape[1], data.periodic)
+    is_found = not (too_few or data.few_are_low or promised > -EXPECTED_DROP)
+    if is_found or _foretells_lowest(model, data):
+        return 0.0
+    if not data.few_are_low:
+        return max(float(np.median(data.height)) if too_few else 0.0, promised)
+    early = known.y[(known.position < SEARCHED_BEFORE * len(known.y)) & np.isfinite(known.y)]
+    fall = float(np.min(early, initial=np.max(data.height) + known.lowest)) - known.lowest
+    return max(fall, promised)
+
+
+def _foretells_lowest(model: Model, data: Heights) -> bool:
+    if len(data.height) == 1:
+        return False
+    missed, _ = model.process.leave_one_out()
+    foretold, _ = model.unwarp(model.process.y - missed, data.x)
+    lowest = np.argsort(data.height)[: FEW_LOW_PER_AXIS * data.x.shape[1]]
+    return bool(np.all(np.abs(foretold - data.height)[lowest] < FORETOLD))

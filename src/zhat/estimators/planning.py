@@ -11,7 +11,7 @@ from zhat.core.design import candidate_set
 from zhat.core.models import Surrogate
 from zhat.core.target import Target
 from zhat.core.torus import clip, reflect, unrolled
-from zhat.estimators.hidden import hidden_mass
+from zhat.estimators.hidden import EXPECTED_DROP, hidden_mass
 from zhat.estimators.knowledge import Knowledge, Prediction
 from zhat.estimators.strangers import visits
 
@@ -21,8 +21,6 @@ EXPLORE_RARELY = 3
 EXPLORE_OFTEN = 2
 #: Points on which the first of the two is found.
 N_LEFT_OPEN = 512
-#: A median height of draws below this, under the lowest seen, means that the integrand is yet to be found.
-EXPECTED_DROP = -3.0
 #: One in so many points puts such a promise to the test, where the integrand seems to be found already.
 TEST_ONE_IN = 2
 #: Before that, it is if the surrogate's sd of the promised heights is below this, by one in so many draws.

@@ -229,13 +229,13 @@ def _plan(task: Task, made: Round, known: Knowledge, unit: FloatArray, view: Vie
     generator, density, draws = view.generator, view.density, view.draws
     n_drawn = made.n_drawn or _decide_drawn(task, made, known)
     n_left = task.budget - made.n
+    ending = n_left <= n_drawn
+    size = min(n_left if ending else n_left - n_drawn, max(SMALLEST_ROUND, task.dim, int(GROWTH * known.n_low())))
+    nodes = None if known.is_noisy else nodes_left(task, made.surrogate, unit, density)
     # Where the integrand was found and lower ground is promised elsewhere, the promise is tested before anything is
     # drawn: all that is left of the budget would go there, and to nothing else.
     untested = not known.heights().few_are_low and promises_lower(made.surrogate, draws)
-    drawing = n_left <= n_drawn and not untested
-    size = min(n_left if n_left <= n_drawn else n_left - n_drawn, max(SMALLEST_ROUND, task.dim, int(GROWTH * known.n_low())))
-    nodes = None if known.is_noisy else nodes_left(task, made.surrogate, unit, density)
-    drawing = drawing and nodes is None
+    drawing = ending and not untested and nodes is None
     n_chosen = size if nodes is None else n_nodes(made.n, size)
     # One λ after the other, round by round.
     turn = (task.inverse_temperature, *task.others)[len(made.predictions) % (1 + len(task.others))]
