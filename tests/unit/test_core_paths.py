@@ -35,6 +35,18 @@ def test_they_have_the_covariance_of_the_process(kernel, trend):
     assert np.std(np.sum(draws, axis=1)) == pytest.approx(math.sqrt(np.sum(exact)), rel=0.15)
 
 
+@pytest.mark.parametrize(("nu", "dim"), [(0.5, 1), (1.5, 1), (2.5, 1), (0.5, 2), (1.5, 2)])
+def test_they_are_as_rough_between_data_as_a_process_whose_lengthscale_is_far_longer_than_the_domain(nu, dim):
+    generator = np.random.default_rng(0)
+    data, x = generator.random((100, dim)), generator.random((200, dim))
+    process = GaussianProcess.condition(Kernel(nu, 5.0, 1e4), data, np.sin(5 * data[:, 0]), 0.0, "constant")
+    draws = np.vstack([posterior_deviations(process, x, 32, np.random.default_rng([1, k])) for k in range(20)])
+    exact = process.covariance(x)
+    ratio = np.std(draws, axis=0) / np.sqrt(np.diag(exact))
+    assert 0.8 < np.median(ratio) < 1.25
+    assert np.std(np.sum(draws, axis=1)) == pytest.approx(math.sqrt(np.sum(exact)), rel=0.3)
+
+
 def test_without_noise_they_agree_with_the_data():
     generator = np.random.default_rng(0)
     data = generator.random((8, 2))

@@ -185,7 +185,9 @@ def _make_round(task: Task, seen: Seen, before: Round | None, is_last: bool) -> 
             compared = better(fewer, compare_heights(fewer, rotations, ModelSpec(), kernels, False), of_powers)
         models = compared[:MOST_KEPT]
         if fewer is not data:
-            models = best_first(fit_anew(model.spec, data, rotations, kernels) for model in models)
+            # What was left out may speak for the other kind: powers, or heights.
+            kept = {model.spec: None for model in (*models, of_heights[0], *of_powers[:1]) if model in compared}
+            models = best_first(fit_anew(spec, data, rotations, kernels) for spec in kept)
         if not data.few_are_low:
             seeing = (place for place, model in enumerate(models) if not is_a_mirage(task, model, walls))
             models = models[next(seeing, 0) :]
