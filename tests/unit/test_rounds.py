@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import zhat
 from zhat.core.coordinates import Coordinates
 from zhat.core.models import Heights, ModelSpec
 from zhat.estimators.comparison import HIGHEST_SUM, _neighbours
@@ -44,3 +45,17 @@ def test_scores_are_tried_where_axes_are_quantiles_and_nowhere_else():
     of_quantiles = replace(data, quantiles=(1,))
     scored = [other for other in _neighbours(spec, of_quantiles, rotations={}) if other.scored]
     assert scored == [replace(spec, scored=True)]
+
+
+def two_hills(x):
+    return sum(8.0 * np.exp(-50.0 * np.sum((x - centre) ** 2, axis=1)) for centre in ([0.35, 0.3], [0.6, 0.7]))
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_best_model_of_heights_is_fitted_to_all_data_though_some_would_prefer_a_power_of_the_integrand(seed):
+    nodes, weights = np.polynomial.legendre.leggauss(120)
+    grid = np.stack(np.meshgrid(0.5 * (nodes + 1.0), 0.5 * (nodes + 1.0)), axis=-1).reshape(-1, 2)
+    truth = np.log(np.outer(weights, weights).ravel() / 4.0 @ np.exp(-5.0 * two_hills(grid)))
+    found = zhat.estimate(two_hills, [(0.0, 1.0)] * 2, inverse_temperature=5.0, budget=256, seed=seed, vectorized=True)
+    assert found.diagnostics["warp"] == 0.0
+    assert found.log_z == pytest.approx(truth, abs=6e-5)
