@@ -96,6 +96,18 @@ def test_an_integrand_that_is_known_from_its_slopes_needs_no_visit(seed):
     assert found.std_error < 0.01
 
 
+def test_noise_is_no_sign_that_the_search_is_not_over():
+    rng = np.random.default_rng(0)
+
+    def noisy(x):
+        return np.sum((x - 0.3) ** 2, axis=1) + 0.5 * rng.standard_normal(len(x))
+
+    found = estimate(noisy, [(0.0, 1.0)] * 8, budget=64, noise_std=0.5)
+    truth = 8 * math.log(math.sqrt(math.pi) / 2 * (math.erf(0.7) + math.erf(0.3)))
+    assert abs(found.log_z - truth) < 4.0 * found.std_error
+    assert found.diagnostics["search_error"] == 0.0
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_a_needle_below_anything_seen_is_not_claimed(seed):
     energy, truth = correlated(5, degrees_of_freedom=5.0)

@@ -25,8 +25,9 @@ N_HIDDEN = 4096
 SEARCHED_BEFORE = 2 / 3
 #: Fewer heights than this for each term of a quadratic cannot tell a bowl.
 FEWEST_PER_TERM = 2
-#: A height is foretold if it is to within this.
+#: A height is foretold if it is to within this, and so many sds of its noise.
 FORETOLD = 1.0
+FORETOLD_SDS = 3.0
 #: A median height of draws below this, under the lowest seen, means that the integrand is yet to be found.
 EXPECTED_DROP = -3.0
 #: The share of the integrand that may lie as deep as a warped surrogate can see, and be cut off there.
@@ -111,4 +112,5 @@ def _foretells_lowest(model: Model, data: Heights) -> bool:
     missed, _ = model.process.leave_one_out()
     foretold, _ = model.unwarp(model.process.y - missed, data.x)
     lowest = np.argsort(data.height)[: FEW_LOW_PER_AXIS * data.x.shape[1]]
-    return bool(np.all(np.abs(foretold - data.height)[lowest] < FORETOLD))
+    limit = np.hypot(FORETOLD, FORETOLD_SDS * np.sqrt(data.noise))
+    return bool(np.all((np.abs(foretold - data.height) < limit)[lowest]))
