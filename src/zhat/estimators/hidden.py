@@ -28,7 +28,7 @@ FEWEST_PER_TERM = 2
 #: A height is foretold if it is to within this, and so many sds of its noise.
 FORETOLD = 1.0
 FORETOLD_SDS = 3.0
-#: A median height of draws below this, under the lowest seen, means that the integrand is yet to be found.
+#: A typical height of draws below this, under the lowest seen, means that the integrand is yet to be found.
 EXPECTED_DROP = -3.0
 #: The share of the integrand that may lie as deep as a warped surrogate can see, and be cut off there.
 CUT_OFF = 0.01
