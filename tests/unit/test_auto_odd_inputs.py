@@ -88,6 +88,14 @@ def test_a_search_that_was_not_over_makes_a_wide_interval_and_a_status(dim, budg
     assert all("larger budget" in found.status for found in runs)
 
 
+@pytest.mark.parametrize("budget", [5, 8, 12])
+def test_points_spread_evenly_that_never_fell_have_not_found_the_bottom(budget):
+    energy, truth = correlated(6)
+    for seed in range(4):
+        found = estimate(energy, [(-10.0, 10.0)] * 6, budget=budget, seed=seed)
+        assert abs(found.log_z - truth) < 3.0 * found.std_error
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_an_integrand_that_is_known_from_its_slopes_needs_no_visit(seed):
     energy, truth = correlated(4)

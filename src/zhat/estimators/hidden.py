@@ -99,11 +99,16 @@ def search_error(model: Model, known: Knowledge, region: Region) -> float:
     is_found = not (too_few or data.few_are_low or promised > -EXPECTED_DROP)
     if is_found or _foretells_lowest(model, data):
         return 0.0
-    if not data.few_are_low:
-        return max(float(np.median(data.height)) if too_few else 0.0, promised)
-    early = known.y[(known.position < SEARCHED_BEFORE * len(known.y)) & np.isfinite(known.y)]
-    fall = float(np.min(early, initial=np.max(data.height) + known.lowest)) - known.lowest
-    return max(fall, promised)
+    fall = _recent_fall(known, data) if data.few_are_low else 0.0
+    # Of two heights, this is the upper one.
+    usual = float(np.quantile(data.height, 0.5, method="higher")) if too_few else 0.0
+    return max(fall, usual, promised)
+
+
+def _recent_fall(known: Knowledge, data: Heights) -> float:
+    """Return by how much the lowest height fell in the last part of the budget."""
+    is_early = known.position[np.isfinite(known.y)] < SEARCHED_BEFORE * len(known.y)
+    return float(np.min(data.height[is_early], initial=np.max(data.height)))
 
 
 def _foretells_lowest(model: Model, data: Heights) -> bool:
