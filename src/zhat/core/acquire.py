@@ -172,7 +172,8 @@ class _State:
             )
         far, near = number % explore_every == 0, number % BORDER_EVERY == 0
         if (far or near) and not searching:
-            found = self._explore(far)
+            # What a power of the integrand may hide is in the variance of the integral already.
+            found = None if self._is_power else self._explore(far)
             if found is not None:
                 return found
             if number % EXPLORE_ANYWAY_EVERY == 0:

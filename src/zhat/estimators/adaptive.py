@@ -32,7 +32,7 @@ from zhat.estimators.gauss import (
     rule_value,
     with_checks,
 )
-from zhat.estimators.hidden import HIDDEN_HEIGHT, hidden_mass, search_error
+from zhat.estimators.hidden import HIDDEN_HEIGHT, fringe_error, hidden_mass, search_error
 from zhat.estimators.insight import Insight, insight_of_rounds
 from zhat.estimators.knowledge import Knowledge, Residual, Seen, knowledge, n_looks, residual, surprise
 from zhat.estimators.landscape import Landscape, landscape_of_rounds
@@ -59,7 +59,7 @@ MOST_OUTLIERS_NAMED = 5
 #: A curve is left to a rule that is still right at so many times the largest λ of it.
 BEYOND_LARGEST = 1.5
 #: Generators' purposes, beyond those of the rounds.
-_FRESH_PLAN, _INTEGRAL, _HIDDEN = 1_000_003, 1_000_033, 1_000_037
+_FRESH_PLAN, _INTEGRAL, _HIDDEN, _FRINGE = 1_000_003, 1_000_033, 1_000_037, 1_000_039
 
 
 @dataclass(frozen=True)
@@ -207,6 +207,7 @@ def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
     hidden = hidden_mass(explorer, last.predictions, known, integral.value, generator, chance, sharper=True)
     parts |= {
         "hidden_mass": hidden,
+        "fringe_error": fringe_error(explorer, known, integral.value, task.generator(_FRINGE)),
         "search_error": search_error(last.surrogate.model, known, region),
         "wall_error": 0.0 if walls is None else walls.relative_error(region.points, region.weights),
         "quadrature_error": integral.error,

@@ -21,6 +21,14 @@ CHANCE_THAT_MATTERS = 0.05
 DEEPEST_HIDDEN = 10.0
 #: Uniform points on which hidden modes are looked for.
 N_HIDDEN = 4096
+#: Those of them that may hold most, if heights are so many sds lower; and draws of the heights there.
+N_FRINGE = 512
+FRINGE_SDS = 2.0
+FRINGE_DRAWS = 512
+#: What one in forty exceeds is so many sds.
+ONE_IN_FORTY_SDS = 1.96
+#: Above this, a height holds nothing, and its exponential is a number that computers are slow with.
+NOTHING_LEFT = 700.0
 #: While the integrand is yet to be found, the ground may fall as much again as it fell since this share of the budget.
 SEARCHED_BEFORE = 2 / 3
 #: Fewer heights than this for each term of a quadratic cannot tell a bowl.
@@ -80,6 +88,33 @@ def hidden_mass(
     density = np.exp(-0.5 * (height / sd) ** 2) / math.sqrt(2.0 * math.pi)
     depth = float(np.mean(np.where(far, sd * density - height * below, 0.0))) / share_below
     return chance * math.log1p(ratio) + chance_below * min(max(depth, 0.0), DEEPEST_HIDDEN)
+
+
+def fringe_error(surrogate: Surrogate, known: Knowledge, log_integral: float, generator: np.random.Generator) -> float:
+    """Return how far log Z may be off because of places that hold little by the surrogate's mean, if that is believed.
+
+    They are what `hidden_mass` looks at, but here the surrogate's sds are taken at their word, and no look elsewhere
+    makes a place less doubtful. From draws of all heights there at once: the mass that one in forty exceeds is to an
+    interval of 95% what half of its width is. Powers of the integrand have all that in their variance.
+    """
+    model = surrogate.model
+    if model.spec.warp < 0.0:
+        return 0.0
+    points = sobol(N_HIDDEN, known.x.shape[1], generator)
+    height = surrogate.height(points)
+    optimistic = np.where(height > HIDDEN_HEIGHT, height - FRINGE_SDS * np.sqrt(model.variance(points)), np.inf)
+    kept = np.argsort(optimistic, kind="stable")[: min(N_FRINGE, int(np.sum(height > HIDDEN_HEIGHT)))]
+    if len(kept) == 0:
+        return 0.0
+    there = points[kept]
+    z = model.coordinates(there)
+    values, vectors = np.linalg.eigh(model.process.covariance(z))
+    normal = generator.standard_normal((FRINGE_DRAWS, len(kept)))
+    drawn, _ = model.unwarp(model.process.mean(z) + (normal * np.sqrt(np.maximum(values, 0.0))) @ vectors.T, there)
+    drawn = np.clip(drawn + (height[kept] - model.height(there)), 0.0, NOTHING_LEFT)
+    more = np.sum(np.exp(-drawn) - np.exp(-np.minimum(height[kept], NOTHING_LEFT)), axis=1) / len(points)
+    most = max(float(np.quantile(more, 1.0 - 1.0 / 40.0)), 1e-300)
+    return float(np.logaddexp(0.0, math.log(most) - log_integral)) / ONE_IN_FORTY_SDS
 
 
 def search_error(model: Model, known: Knowledge, region: Region) -> float:
