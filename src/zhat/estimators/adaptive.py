@@ -59,7 +59,7 @@ MOST_OUTLIERS_NAMED = 5
 #: A curve is left to a rule that is still right at so many times the largest λ of it.
 BEYOND_LARGEST = 1.5
 #: Generators' purposes, beyond those of the rounds.
-_FRESH_PLAN, _INTEGRAL, _HIDDEN, _FRINGE = 1_000_003, 1_000_033, 1_000_037, 1_000_039
+_FRESH_PLAN, _INTEGRAL, _HIDDEN, _FRINGE = 1_000_003, 1_000_033, 1_000_037, 1_000_081
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from zhat.core.arrays import sobol
 from zhat.core.coordinates import n_trend_terms
 from zhat.core.models import DEEPEST, FEW_LOW_PER_AXIS, Heights, Model, Surrogate
 from zhat.core.target import Region
+from zhat.estimators.comparison import MIRAGE_SD
 from zhat.estimators.knowledge import Knowledge, Prediction, far_surprise
 
 #: Only places that the surrogate puts above this height can hide anything.
@@ -93,28 +94,29 @@ def hidden_mass(
 def fringe_error(surrogate: Surrogate, known: Knowledge, log_integral: float, generator: np.random.Generator) -> float:
     """Return how far log Z may be off because of places that hold little by the surrogate's mean, if that is believed.
 
-    They are what `hidden_mass` looks at, but here the surrogate's sds are taken at their word, and no look elsewhere
-    makes a place less doubtful. From draws of all heights there at once: the mass that one in forty exceeds is to an
-    interval of 95% what half of its width is. Powers of the integrand have all that in their variance.
+    They are those of `hidden_mass` of which the surrogate knows something. There its sds are taken at their word, and
+    no look elsewhere makes a place less doubtful. From draws of all heights there at once: the mass that one in forty
+    exceeds is to an interval of 95% what half of its width is. Powers of the integrand have all that in their variance.
     """
     model = surrogate.model
     if model.spec.warp < 0.0:
         return 0.0
     points = sobol(N_HIDDEN, known.x.shape[1], generator)
-    height = surrogate.height(points)
-    optimistic = np.where(height > HIDDEN_HEIGHT, height - FRINGE_SDS * np.sqrt(model.variance(points)), np.inf)
-    kept = np.argsort(optimistic, kind="stable")[: min(N_FRINGE, int(np.sum(height > HIDDEN_HEIGHT)))]
-    if len(kept) == 0:
+    height, sd = surrogate.height(points), np.sqrt(model.variance(points))
+    is_fringe = (height > HIDDEN_HEIGHT) & (sd < MIRAGE_SD)
+    if not np.any(is_fringe):
         return 0.0
-    there = points[kept]
+    optimistic = np.where(is_fringe, height - FRINGE_SDS * sd, np.inf)
+    kept = np.argsort(optimistic, kind="stable")[: min(N_FRINGE, int(np.sum(is_fringe)))]
+    there, of_mean = points[kept], height[kept]
     z = model.coordinates(there)
     values, vectors = np.linalg.eigh(model.process.covariance(z))
     normal = generator.standard_normal((FRINGE_DRAWS, len(kept)))
     drawn, _ = model.unwarp(model.process.mean(z) + (normal * np.sqrt(np.maximum(values, 0.0))) @ vectors.T, there)
-    drawn = np.clip(drawn + (height[kept] - model.height(there)), 0.0, NOTHING_LEFT)
-    more = np.sum(np.exp(-drawn) - np.exp(-np.minimum(height[kept], NOTHING_LEFT)), axis=1) / len(points)
-    most = max(float(np.quantile(more, 1.0 - 1.0 / 40.0)), 1e-300)
-    return float(np.logaddexp(0.0, math.log(most) - log_integral)) / ONE_IN_FORTY_SDS
+    of_walls = of_mean - model.height(there)
+    held = np.exp(-np.clip(drawn + of_walls, 0.0, NOTHING_LEFT)) - np.exp(-np.minimum(of_mean, NOTHING_LEFT))
+    most = float(np.quantile(np.sum(held, axis=1), 1.0 - 1.0 / 40.0)) / len(points)
+    return float(np.logaddexp(0.0, math.log(most) - log_integral)) / ONE_IN_FORTY_SDS if most > 0.0 else 0.0
 
 
 def search_error(model: Model, known: Knowledge, region: Region) -> float:
