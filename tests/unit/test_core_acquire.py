@@ -8,9 +8,10 @@ import pytest
 from zhat.core import acquire
 from zhat.core.acquire import _Conditioned, choose_batch, distances_to_nearest, log_sinh
 from zhat.core.arrays import sobol
+from zhat.core.envelope import envelope_at
 from zhat.core.gp import GaussianProcess
 from zhat.core.kernels import Kernel, SumKernel
-from zhat.core.models import HIGHEST, Coordinates, Model, ModelSpec, Surrogate, envelope_at
+from zhat.core.models import HIGHEST, Coordinates, Model, ModelSpec, Surrogate
 from zhat.core.target import Region
 from zhat.core.walls import Walls
 

@@ -17,9 +17,10 @@ from zhat.core.belief import (
     integral_variance,
     log_mean_above,
 )
+from zhat.core.envelope import envelope_at
 from zhat.core.gp import GaussianProcess
 from zhat.core.kernels import Kernel, SumKernel
-from zhat.core.models import Coordinates, Heights, Model, ModelSpec, envelope_at, fit_envelope, fit_model
+from zhat.core.models import Coordinates, Heights, Model, ModelSpec, fit_envelope, fit_model
 from zhat.core.target import Region
 
 N_DRAWS = 4000

@@ -15,12 +15,13 @@ import numpy as np
 
 from zhat.core.arrays import FloatArray
 from zhat.core.coordinates import Coordinates, n_trend_terms
+from zhat.core.envelope import envelope_at, quadratic_envelope
 from zhat.core.fit import SMOOTHNESSES, LengthscalePrior, Search, Structure, spread_and_centre
 from zhat.core.gp import GaussianProcess
 from zhat.core.kernels import Covariance, Kernel
 from zhat.core.polynomial import ChosenTerms, choose_terms
 from zhat.core.torus import Periodic
-from zhat.core.trend import Trend, TrendName, basis
+from zhat.core.trend import Trend, TrendName
 from zhat.core.walls import Walls
 
 #: Heights above this hardly matter: a number, and one more for each axis.
@@ -337,13 +338,9 @@ def fit_envelope(spec: ModelSpec, data: Heights, z: FloatArray, bowl: Trend = "q
     """Return the coefficients of what is taken off the heights before they are warped, a quadratic; None if none is."""
     if spec.warp >= 0.0 or spec.trend != "quadratic":
         return None
-    heights = compressed(data.height, data.relevant_height)
-    return np.asarray(np.linalg.lstsq(basis(bowl, z), heights, rcond=None)[0])
-
-
-def envelope_at(envelope: FloatArray | None, z: FloatArray, bowl: Trend = "quadratic") -> FloatArray:
-    """Return what is taken off the heights at these coordinates."""
-    return np.zeros(len(z)) if envelope is None else np.asarray(basis(bowl, z) @ envelope)
+    # The mean of e^{αy} of a noisy y is that of a height so much lower.
+    height = compressed(data.height - 0.5 * spec.warp * data.noise, data.relevant_height)
+    return quadratic_envelope(-spec.warp, height, z, bowl)
 
 
 def compressed(height: FloatArray, limit: float) -> FloatArray:
