@@ -209,9 +209,9 @@ def test_a_search_goes_where_a_lower_bound_is_lowest():
 
 @pytest.mark.parametrize("far", [False, True])
 @pytest.mark.parametrize("turn", [1, 2])
-@pytest.mark.parametrize("spec", ["height", "warped"])
+@pytest.mark.parametrize("spec", ["height", "warped", "square"])
 def test_one_in_a_few_looks_where_a_mode_may_hide(spec, turn, far):
-    model = model_of(Kernel(2.5, 0.25, 0.8), spec=SPECS[spec], noise=1e-6)
+    model = model_of(Kernel(2.5, 0.25, 0.1 if spec == "square" else 0.8), spec=SPECS[spec], noise=1e-6)
     candidates, region = sobol(200, 2, 3), region_of(model)
     z, warp = model.coordinates(candidates), model.spec.warp
     value, sd = model.process.mean(z), np.sqrt(model.process.variance(z))
@@ -230,8 +230,8 @@ def test_one_in_a_few_looks_where_a_mode_may_hide(spec, turn, far):
 
 
 @pytest.mark.parametrize("number", [acquire.BORDER_EVERY, 7])
-@pytest.mark.parametrize("spec", ["integrand", "root", "square"])
-def test_a_power_of_the_integrand_has_all_that_may_hide_in_the_variance_of_the_integral(spec, number):
+@pytest.mark.parametrize("spec", ["integrand", "root"])
+def test_the_integrand_or_its_root_has_all_that_may_hide_in_the_variance_of_the_integral(spec, number):
     model = model_of(Kernel(2.5, 0.25, 1e-3 if spec == "integrand" else 0.1), spec=SPECS[spec], noise=1e-6)
     candidates, region = sobol(200, 2, 3), region_of(model)
     chosen = choose(Surrogate(model, None), candidates, region, 1, start=number - 1, explore_every=7)

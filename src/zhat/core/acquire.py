@@ -16,7 +16,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from zhat.core.arrays import FloatArray, blocks
-from zhat.core.models import Model, Surrogate
+from zhat.core.models import INTEGRAND, Model, Surrogate
 from zhat.core.target import Region
 
 #: One in so many points looks for modes on the border of what is known, if there is anything to find.
@@ -140,6 +140,8 @@ class _State:
         model, self._walls = surrogate.model, surrogate.walls
         self._points = points
         self._is_power = model.spec.warp < 0.0
+        # What the integrand or a root of it may hide is in the variance of the integral already; a square's is a root.
+        self._tells_all = INTEGRAND <= model.spec.warp < 0.0
         self._model = model
         self._z = model.coordinates(points)
         self._value = model.process.mean(self._z)
@@ -172,8 +174,7 @@ class _State:
             )
         far, near = number % explore_every == 0, number % BORDER_EVERY == 0
         if (far or near) and not searching:
-            # What a power of the integrand may hide is in the variance of the integral already.
-            found = None if self._is_power else self._explore(far)
+            found = None if self._tells_all else self._explore(far)
             if found is not None:
                 return found
             if number % EXPLORE_ANYWAY_EVERY == 0:
