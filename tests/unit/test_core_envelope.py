@@ -22,14 +22,14 @@ def speckled(n, seed):
 @pytest.mark.parametrize("power", POWERS)
 def test_it_is_the_minimum_that_a_general_optimiser_finds(power):
     x, height = speckled(80, 3)
-    terms = basis("quadratic", x)
+    terms, shares = basis("quadratic", x), np.random.default_rng(4).uniform(0.1, 2.0, 80)
 
     def loss(coefficients):
         above = power * (terms @ coefficients - height)
-        return np.sum(np.exp(above) - above), power * terms.T @ (np.exp(above) - 1.0)
+        return shares @ (np.exp(above) - above), power * terms.T @ (shares * (np.exp(above) - 1.0))
 
     expected = minimize(loss, BOWL, jac=True, method="BFGS", options={"gtol": 1e-8}).x
-    found = quadratic_envelope(power, height, x)
+    found = quadratic_envelope(power, height, x, shares)
     np.testing.assert_allclose(terms @ found, terms @ expected, atol=1e-4)
 
 
@@ -39,7 +39,7 @@ def test_it_goes_through_the_mean_of_the_integrand_not_of_the_energy():
     for seed in range(40):
         x, height = speckled(256, seed)
         truth = basis("quadratic", x) @ BOWL
-        errors.append(np.mean(envelope_at(quadratic_envelope(1.0, height, x), x) - truth))
+        errors.append(np.mean(envelope_at(quadratic_envelope(1.0, height, x, np.ones(256)), x) - truth))
         fitted = np.linalg.lstsq(basis("quadratic", x), height, rcond=None)[0]
         of_least_squares.append(np.mean(envelope_at(fitted, x) - truth))
     assert abs(np.mean(errors)) < 0.03
@@ -54,21 +54,22 @@ def test_no_quadratic_is_left_however_steep_the_heights(power, factor, dim):
     steep = factor * np.sum((x - 0.4) ** 2, axis=1) + np.random.default_rng(8).exponential(2.0, 192)
     height = 10.0 * np.log1p(steep - np.min(steep))
     terms = basis("quadratic", x)
-    ratio = np.exp(power * (terms @ quadratic_envelope(power, height, x) - height))
-    np.testing.assert_allclose(terms.T @ (ratio - 1.0), 0.0, atol=5e-3)
+    shares = np.random.default_rng(9).uniform(0.1, 2.0, 192)
+    ratio = np.exp(power * (terms @ quadratic_envelope(power, height, x, shares) - height))
+    np.testing.assert_allclose(terms.T @ (shares * (ratio - 1.0)), 0.0, atol=5e-3)
 
 
 @pytest.mark.parametrize("power", POWERS)
 def test_as_many_terms_as_heights_go_through_all(power):
     x = sobol(8, 3, 1)
     height = 20.0 * np.random.default_rng(2).random(8)
-    np.testing.assert_allclose(envelope_at(quadratic_envelope(power, height, x), x), height, atol=1e-6)
+    np.testing.assert_allclose(envelope_at(quadratic_envelope(power, height, x, np.ones(8)), x), height, atol=1e-6)
 
 
 @pytest.mark.parametrize("power", POWERS)
 def test_points_on_a_line_leave_it_free_across(power):
     t = np.linspace(0.0, 1.0, 60)
     height = 3.0 + 4.0 * t**2 - 2.0 * t
-    found = quadratic_envelope(power, height, np.column_stack([t, 0.5 * np.ones(60)]))
+    found = quadratic_envelope(power, height, np.column_stack([t, 0.5 * np.ones(60)]), np.ones(60))
     np.testing.assert_allclose(envelope_at(found, np.column_stack([t, 0.5 * np.ones(60)])), height, atol=1e-6)
     assert np.all(np.isfinite(found))

@@ -10,11 +10,10 @@ from circles import TURN
 from zhat.core.acquire import distances_to_nearest
 from zhat.core.arrays import sobol
 from zhat.core.coordinates import Coordinates, n_trend_terms
-from zhat.core.design import candidate_set, maximum_variance_design
+from zhat.core.design import candidate_set, maximum_variance_design, nearest_volumes
 from zhat.core.fit import Search, fit
 from zhat.core.gp import GaussianProcess
 from zhat.core.kernels import Kernel, SumKernel
-from zhat.core.left_out import nearest_volumes
 from zhat.core.models import Heights, ModelSpec, fit_model
 from zhat.core.sampling import langevin_endpoints
 from zhat.core.target import narrow_target

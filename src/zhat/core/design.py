@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
-from zhat.core.arrays import FloatArray, sobol
+from zhat.core.arrays import FloatArray, blocks, sobol
 from zhat.core.kernels import Kernel, correlation_and_slope
 from zhat.core.torus import Periodic, clip, embed, gradient_on_cube
 
@@ -215,3 +215,10 @@ class _Greedy:
 
     def _embed(self, points: FloatArray) -> FloatArray:
         return embed(points, self.periodic)
+
+
+def nearest_volumes(x: FloatArray, n: int = 4096, periodic: Periodic = ()) -> FloatArray:
+    """Return the share of the unit cube that is nearest to each row of ``x``."""
+    points, x = embed(sobol(n, x.shape[1], 0), periodic), embed(x, periodic)
+    nearest = np.concatenate([np.argmin(cdist(points[rows], x), axis=1) for rows in blocks(n, len(x))])
+    return np.bincount(nearest, minlength=len(x)) / n

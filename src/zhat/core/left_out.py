@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
-from zhat.core.arrays import FloatArray, blocks, sobol
+from zhat.core.arrays import FloatArray
 from zhat.core.models import DEEPEST, Heights, Model
-from zhat.core.torus import Periodic, embed
 
 
 def left_out_error(model: Model, data: Heights, volumes: FloatArray) -> float:
@@ -25,10 +23,3 @@ def left_out_error(model: Model, data: Heights, volumes: FloatArray) -> float:
     predicted, _ = model.unwarp(values - residuals, data.x)
     wrong = integrand - np.exp(-np.maximum(predicted, -DEEPEST))
     return math.sqrt(float(np.sum((volumes * wrong) ** 2)))
-
-
-def nearest_volumes(x: FloatArray, n: int = 4096, periodic: Periodic = ()) -> FloatArray:
-    """Return the share of the unit cube that is nearest to each row of ``x``."""
-    points, x = embed(sobol(n, x.shape[1], 0), periodic), embed(x, periodic)
-    nearest = np.concatenate([np.argmin(cdist(points[rows], x), axis=1) for rows in blocks(n, len(x))])
-    return np.bincount(nearest, minlength=len(x)) / n

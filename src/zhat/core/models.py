@@ -15,6 +15,7 @@ import numpy as np
 
 from zhat.core.arrays import FloatArray
 from zhat.core.coordinates import Coordinates, n_trend_terms
+from zhat.core.design import nearest_volumes
 from zhat.core.envelope import envelope_at, quadratic_envelope
 from zhat.core.fit import SMOOTHNESSES, LengthscalePrior, Search, Structure, spread_and_centre
 from zhat.core.gp import GaussianProcess
@@ -51,6 +52,8 @@ NOISE_LENGTH_LOG_STD = 0.5
 #: process of the integrand can go below zero.
 DEEPEST = 10.0
 HIGHEST = 20.0
+#: Points all over the cube that tell how much of it each height stands for, beside its own.
+N_SHARES = 4096
 #: Warped heights are cut off at the exponential of this.
 LARGEST_EXPONENT = 15.0
 
@@ -340,7 +343,14 @@ def fit_envelope(spec: ModelSpec, data: Heights, z: FloatArray, bowl: Trend = "q
         return None
     # The mean of e^{αy} of a noisy y is that of a height so much lower.
     height = compressed(data.height - 0.5 * spec.warp * data.noise, data.relevant_height)
-    return quadratic_envelope(-spec.warp, height, z, bowl)
+    return quadratic_envelope(-spec.warp, height, z, _shares(data), bowl)
+
+
+@lru_cache(maxsize=8)
+def _shares(data: Heights) -> FloatArray:
+    """Return how much of the cube each height stands for, in units of their mean; once for all models."""
+    volumes = nearest_volumes(data.x, N_SHARES, data.periodic) + 1.0 / N_SHARES
+    return np.asarray(volumes / np.mean(volumes))
 
 
 def compressed(height: FloatArray, limit: float) -> FloatArray:

@@ -196,8 +196,9 @@ class GridTarget:
         """Return the nodes of a coarser grid."""
         grid = AdaptiveGrid(self._surface, self._inverse_temperature, self._grid.dim)
         grid.refine_for_integral(COARSE_TOLERANCE, n)
+        # All of them: where a power of the integrand is modelled, as much is unknown of what is dark.
         points, log_weights = grid.nodes()
-        return Region.of(points, log_weights, n)
+        return Region.of(points, log_weights, len(points))
 
     def all_points(self) -> Region:
         """Return the nodes."""

@@ -11,9 +11,10 @@ import numpy as np
 
 from zhat.core.arrays import FloatArray, Surface
 from zhat.core.coordinates import Coordinates, n_trend_terms
+from zhat.core.design import nearest_volumes
 from zhat.core.fit import SMOOTHNESSES
 from zhat.core.kernels import Covariance
-from zhat.core.left_out import left_out_error, nearest_volumes
+from zhat.core.left_out import left_out_error
 from zhat.core.models import (
     INTEGRAND,
     LARGEST_EXPONENT,

@@ -18,8 +18,8 @@ from scipy.spatial.distance import cdist
 from zhat.core.arrays import FloatArray, Surface, blocks
 from zhat.core.belief import plausible, plausible_variants, smoothness_doubt
 from zhat.core.coordinates import Coordinates
+from zhat.core.design import nearest_volumes
 from zhat.core.gp import GaussianProcess
-from zhat.core.left_out import nearest_volumes
 from zhat.core.logspace import effective_sample_size
 from zhat.core.models import (
     RELEVANT_HEIGHT,
