@@ -282,3 +282,16 @@ def test_the_integral_does_not_depend_on_draws_made_before(dim):
     before = found.log_integral
     found.draw(200, np.random.default_rng(1))
     assert found.log_integral == before
+
+
+def test_a_region_has_nodes_wherever_there_is_space_however_dark():
+    """The mean of e^{g} over e^{-g}/Z is the volume over Z."""
+
+    def ripples(x):
+        r = 25.0 * np.linalg.norm(x, axis=1)
+        return r / 8.0 - np.log(np.cos(r) ** 2 + 1e-3)
+
+    found = target(ripples, 1.0, 2, np.random.default_rng(0))
+    region = found.region(2048)
+    volume = float(region.weights @ np.exp(ripples(region.points))) * math.exp(found.log_integral.value)
+    assert volume == pytest.approx(1.0, rel=0.05)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from zhat.core.acquire import choose_batch
 from zhat.core.arrays import FloatArray
 from zhat.core.belief import first_order_variance
 from zhat.core.design import candidate_set
-from zhat.core.models import Surrogate
+from zhat.core.models import INTEGRAND, Surrogate, fit_model
 from zhat.core.target import Target
 from zhat.core.torus import clip, reflect, unrolled
 from zhat.estimators.hidden import EXPECTED_DROP, hidden_mass
@@ -32,6 +34,8 @@ N_CUBE = 1536
 N_STEPS = 256
 #: While the integrand is yet to be found: how far from the lowest points to look, as shares of their scatter.
 CLOUD_SCALES = (0.3, 1.0, 2.0)
+#: The smallest power of the integrand in whose place the integrand itself chooses points.
+ROOT = -0.5
 #: Points that stand for the integrand.
 N_REGION = 2048
 
@@ -66,6 +70,7 @@ def next_points(
     """
     if n == 0:
         return np.empty((0, draws.shape[1]))
+    surrogate = chooser(surrogate, known)
     pending = np.empty((0, draws.shape[1])) if pending is None else pending
     found = not known.heights().few_are_low
     searching = not found or promises_lower(surrogate, draws)
@@ -88,6 +93,19 @@ def next_points(
     tests = chosen(draws, max(1, n // TEST_ONE_IN), pending) if found or is_sure else np.empty((0, draws.shape[1]))
     others = chosen(cloud(known, generator), n - len(tests), np.vstack([pending, tests]))
     return np.vstack([tests, others])
+
+
+def chooser(surrogate: Surrogate, known: Knowledge) -> Surrogate:
+    """Return the surrogate that chooses points: of the integrand itself instead of its root.
+
+    To first order a root knows nothing of how bright it may be where it seems to be dark, so that nobody would look
+    there. Where no more than a small power can be modelled, the integrand itself cannot.
+    """
+    model = surrogate.model
+    if not INTEGRAND < model.spec.warp <= ROOT:
+        return surrogate
+    itself = fit_model(replace(model.spec, warp=INTEGRAND), known.heights(), model.coordinates)
+    return replace(surrogate, model=itself)
 
 
 def promises_lower(surrogate: Surrogate, draws: FloatArray) -> bool:
