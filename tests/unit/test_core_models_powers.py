@@ -104,26 +104,40 @@ def test_the_jacobian_of_a_power_is_that_of_finite_differences(spec, noise):
         assert _log_jacobian(spec, data, envelope) == pytest.approx(expected, rel=0.0, abs=1e-5)
 
 
-@pytest.mark.parametrize("noise", [0.0, 0.8])
-@pytest.mark.parametrize("warp", [-0.1, -1.0, -2.0])
-def test_relative_to_its_envelope_a_power_is_1_in_the_mean_with_no_quadratic_left(warp, noise):
+def compressed_ladder(warp, noise):
+    """Return noisy heights in 1-d, and what they are less their bias as a power, above 11.5 like a logarithm."""
     rng = np.random.default_rng(85)
     x, height = rng.random((20, 1)), 60.0 * rng.random(20)
     data = Heights(x, height - np.min(height), np.full(20, noise))
-    limit = 11.5  # in 1-d
-    assert 0 < np.sum(data.height > limit) < 20
+    assert 0 < np.sum(data.height > 11.5) < 20
     # Of a noisy height, the power is too large by e^{α²σ²/2} in the mean.
     unbiased = data.height - 0.5 * warp * noise
-    known = np.array([h if h <= limit else limit * (1.0 + math.log(h / limit)) for h in unbiased])
-    z = 3.0 * (x - 0.2)
+    return data, np.array([h if h <= 11.5 else 11.5 * (1.0 + math.log(h / 11.5)) for h in unbiased])
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.8])
+@pytest.mark.parametrize("warp", [-0.5, -1.0, -2.0])
+def test_relative_to_its_envelope_a_power_is_1_in_the_mean_with_no_quadratic_left(warp, noise):
+    data, known = compressed_ladder(warp, noise)
+    x, z = data.x[:, 0], 3.0 * (data.x - 0.2)
     envelope = fit_envelope(ModelSpec(warp=warp, trend="quadratic"), data, z)
     ratio = np.exp(warp * (known - envelope_at(envelope, z)))
     # In the mean over the interval: each height stands for what is nearest to it.
-    order = np.argsort(x[:, 0])
-    edges = np.concatenate([[0.0], 0.5 * (x[order[1:], 0] + x[order[:-1], 0]), [1.0]])
+    order = np.argsort(x)
+    edges = np.concatenate([[0.0], 0.5 * (x[order[1:]] + x[order[:-1]]), [1.0]])
     shares = np.empty(20)
     shares[order] = np.diff(edges)
     np.testing.assert_allclose(np.vander(z[:, 0], 3).T @ (shares * (ratio - 1.0)), 0.0, atol=1e-2)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.8])
+@pytest.mark.parametrize("warp", [-0.1, -0.2])
+def test_the_envelope_of_a_small_power_is_fitted_by_least_squares(warp, noise):
+    data, known = compressed_ladder(warp, noise)
+    z, query = 3.0 * (data.x - 0.2), np.linspace(-2.0, 2.0, 11)
+    envelope = fit_envelope(ModelSpec(warp=warp, trend="quadratic"), data, z)
+    expected = np.polyval(np.polyfit(z[:, 0], known, 2), query)
+    np.testing.assert_allclose(envelope_at(envelope, query[:, None]), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("spec", [CONSTANT, QUADRATIC, WARPED, INTEGRAND])

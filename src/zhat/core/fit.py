@@ -32,6 +32,9 @@ RULED_OUT = 0.5
 #: What the part of an additive kernel that looks at all axes has of the prior variance to begin with.
 START_SHARE_OF_ALL_AXES = 0.1
 
+#: Prior of the lengthscales where noise is learned: sd of the logarithm.
+NOISE_LENGTH_LOG_STD = 0.5
+
 #: One lengthscale for all axes; one for each; or a kernel for each axis, alike, and one for all of them, summed.
 Structure = Literal["isotropic", "per-axis", "additive"]
 
@@ -371,3 +374,18 @@ class Search:
         share = (1.0 - START_SHARE_OF_ALL_AXES) / dim
         by_axis = [Kernel(self.nu, lengthscale / math.sqrt(dim), share, group) for group in self.groups]
         return SumKernel((*by_axis, Kernel(self.nu, lengthscale, START_SHARE_OF_ALL_AXES)))
+
+
+def learned_noise(x: FloatArray, height: FloatArray) -> float:
+    """Return the noise variance of heights.
+
+    A process that varies between any two points looks just like noise. Where there may be some, it is noise: short
+    lengthscales are held against a fit.
+    """
+    spread, centre = spread_and_centre(height, "constant")
+    if not spread > 0:
+        return 0.0
+    prior = LengthscalePrior(math.sqrt(float(np.sum(np.var(x, axis=0)))) or 1.0, NOISE_LENGTH_LOG_STD)
+    scaled = (height - centre) / spread
+    searches = [Search(x, scaled, spread, nu, None, "constant", "isotropic", prior) for nu in SMOOTHNESSES[1:]]
+    return max((search.run() for search in searches), key=lambda found: found.log_likelihood).noise

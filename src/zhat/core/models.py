@@ -17,12 +17,12 @@ from zhat.core.arrays import FloatArray
 from zhat.core.coordinates import Coordinates, n_trend_terms
 from zhat.core.design import nearest_volumes
 from zhat.core.envelope import envelope_at, quadratic_envelope
-from zhat.core.fit import SMOOTHNESSES, LengthscalePrior, Search, Structure, spread_and_centre
+from zhat.core.fit import LengthscalePrior, Search, Structure, spread_and_centre
 from zhat.core.gp import GaussianProcess
 from zhat.core.kernels import Covariance, Kernel
 from zhat.core.polynomial import ChosenTerms, choose_terms
 from zhat.core.torus import Periodic
-from zhat.core.trend import Trend, TrendName
+from zhat.core.trend import Trend, TrendName, basis
 from zhat.core.walls import Walls
 
 #: Heights above this hardly matter: a number, and one more for each axis.
@@ -46,8 +46,6 @@ ADDITIVE_PENALTY = 1.0
 FEWEST_EQUAL = 5
 #: Prior of the lengthscales: sd of the logarithm. The median is the spread of the points.
 LENGTH_PRIOR_LOG_STD = 1.5
-#: The same sd where noise is learned.
-NOISE_LENGTH_LOG_STD = 0.5
 #: A warped surrogate goes no further below the lowest height seen, and a negatively warped one no higher than this: a
 #: process of the integrand can go below zero.
 DEEPEST = 10.0
@@ -59,6 +57,8 @@ LARGEST_EXPONENT = 15.0
 
 #: The warp with which it is the integrand itself that is modelled, up to a sign and a constant.
 INTEGRAND = -1.0
+#: And that with which it is the integrand's root.
+ROOT = -0.5
 
 ModelTrend = TrendName | Literal["polynomial"]
 
@@ -322,27 +322,15 @@ def _chosen_terms(data: Heights, coordinates: Coordinates, most: int) -> ChosenT
     return choose_terms(coordinates(data.x), data.height, data.noise, data.relevant_height, FAR_NOISE, most)
 
 
-def learned_noise(x: FloatArray, height: FloatArray) -> float:
-    """Return the noise variance of heights.
-
-    A process that varies between any two points looks just like noise. Where there may be some, it is noise: short
-    lengthscales are held against a fit.
-    """
-    spread, centre = spread_and_centre(height, "constant")
-    if not spread > 0:
-        return 0.0
-    prior = LengthscalePrior(math.sqrt(float(np.sum(np.var(x, axis=0)))) or 1.0, NOISE_LENGTH_LOG_STD)
-    scaled = (height - centre) / spread
-    searches = [Search(x, scaled, spread, nu, None, "constant", "isotropic", prior) for nu in SMOOTHNESSES[1:]]
-    return max((search.run() for search in searches), key=lambda found: found.log_likelihood).noise
-
-
 def fit_envelope(spec: ModelSpec, data: Heights, z: FloatArray, bowl: Trend = "quadratic") -> FloatArray | None:
     """Return the coefficients of what is taken off the heights before they are warped, a quadratic; None if none is."""
     if spec.warp >= 0.0 or spec.trend != "quadratic":
         return None
     # The mean of e^{αy} of a noisy y is that of a height so much lower.
     height = compressed(data.height - 0.5 * spec.warp * data.noise, data.relevant_height)
+    if spec.warp > ROOT:
+        # Most of what decides small powers in the mean over the cube is too high to matter.
+        return np.asarray(np.linalg.lstsq(basis(bowl, z), height, rcond=None)[0])
     return quadratic_envelope(-spec.warp, height, z, _shares(data), bowl)
 
 

@@ -10,7 +10,7 @@ from zhat.core.acquire import choose_batch
 from zhat.core.arrays import FloatArray
 from zhat.core.belief import first_order_variance
 from zhat.core.design import candidate_set
-from zhat.core.models import INTEGRAND, Surrogate, fit_model
+from zhat.core.models import INTEGRAND, ROOT, Surrogate, fit_model
 from zhat.core.target import Target
 from zhat.core.torus import clip, reflect, unrolled
 from zhat.estimators.hidden import EXPECTED_DROP, hidden_mass
@@ -34,8 +34,6 @@ N_CUBE = 1536
 N_STEPS = 256
 #: While the integrand is yet to be found: how far from the lowest points to look, as shares of their scatter.
 CLOUD_SCALES = (0.3, 1.0, 2.0)
-#: The smallest power of the integrand in whose place the integrand itself chooses points.
-ROOT = -0.5
 #: Points that stand for the integrand.
 N_REGION = 2048
 

@@ -16,8 +16,9 @@ import numpy as np
 
 from zhat.core.arrays import FloatArray, sobol
 from zhat.core.coordinates import Coordinates, n_trend_terms
+from zhat.core.fit import learned_noise
 from zhat.core.kernels import Covariance
-from zhat.core.models import Model, ModelSpec, Surrogate, learned_noise
+from zhat.core.models import Model, ModelSpec, Surrogate
 from zhat.core.target import QUICK, Target
 from zhat.core.torus import embed
 from zhat.core.walls import Walls
