@@ -196,14 +196,11 @@ class GridTarget:
         """Return the nodes of a coarser grid."""
         grid = AdaptiveGrid(self._surface, self._inverse_temperature, self._grid.dim)
         grid.refine_for_integral(COARSE_TOLERANCE, n)
-        # All of them: where a power of the integrand is modelled, as much is unknown of what is dark.
-        points, log_weights = grid.nodes()
-        return Region.of(points, log_weights, len(points))
+        return _all_nodes(grid)
 
     def all_points(self) -> Region:
         """Return the nodes."""
-        points, log_weights = self._grid.nodes()
-        return Region.of(points, log_weights, len(points))
+        return _all_nodes(self._grid)
 
     def draw(self, n: int, generator: np.random.Generator) -> Draws:
         """Return ``n`` independent draws, by rejection."""
@@ -211,6 +208,12 @@ class GridTarget:
         points, acceptance, above = self._grid.draw(n, generator)
         reason = f"{above:.1%} of the draws exceed their bound" if above > 0.01 else ""
         return checked_draws(points, self._surface(points), self._grid.mean_energy(), "cells", acceptance, reason)
+
+
+def _all_nodes(grid: AdaptiveGrid) -> Region:
+    """Return the nodes, dark ones too: where a power of the integrand is modelled, as much is unknown of those."""
+    points, log_weights = grid.nodes()
+    return Region.of(points, log_weights, len(points))
 
 
 class PoolTarget:

@@ -9,6 +9,7 @@ leaves open, what they disagree on, what their predictions got wrong, and what m
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -269,9 +270,14 @@ def _of_models(
     weights /= np.sum(weights)
     shifts = np.array([opinion.shift for opinion in opinions])
     shift = float(weights @ shifts)
+    apart = float(weights @ (shifts - shift) ** 2)
+    chooser = model_of_most_choices(last)
+    if chooser is not None:
+        # As if either were as likely, but for the value itself.
+        apart += 0.5 * (belief(chooser, region, base).shift - shift) ** 2
     parts = {
         "surrogate_error": math.sqrt(float(weights @ [opinion.variance for opinion in opinions])),
-        "model_error": math.sqrt(float(weights @ (shifts - shift) ** 2)),
+        "model_error": math.sqrt(apart),
         "hyperparameter_error": max(wrong, 1.0) * math.sqrt(spread.variance),
     }
     doubts = {
@@ -280,6 +286,22 @@ def _of_models(
         "n_models": float(len(opinions)),
     }
     return shift, parts, doubts
+
+
+def model_of_most_choices(last: Round) -> Model | None:
+    """Return the best model of what most points were chosen by, if that is another power of the integrand.
+
+    None was chosen where the two differ most, as far as the one that chose could know, and few tell which is right:
+    evidence alone cannot settle it.
+    """
+    n_chosen: Counter[float] = Counter()
+    for made in last.predictions:
+        n_chosen[made.spec.warp] += 0 if made.drawn else len(made.points)
+    best = last.models[0].spec.warp
+    ((most, _),) = n_chosen.most_common(1) or ((best, 0),)
+    if best >= 0.0 or most == best:
+        return None
+    return next((model for model in last.models if model.spec.warp == most), None)
 
 
 def _description(model: Model) -> dict[str, float | str]:
