@@ -289,10 +289,9 @@ def _of_models(
 
 
 def model_of_most_choices(last: Round) -> Model | None:
-    """Return the best model of what most points were chosen by, if that is another power of the integrand.
+    """Return the best model of the kind that most points were chosen by, if the best of all is another power.
 
-    None was chosen where the two differ most, as far as the one that chose could know, and few tell which is right:
-    evidence alone cannot settle it.
+    Few points are where that power would have asked for them, so that their evidence says little of which is right.
     """
     n_chosen: Counter[float] = Counter()
     for made in last.predictions:
