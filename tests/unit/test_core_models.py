@@ -224,6 +224,8 @@ def test_the_slope_of_a_height_is_its_derivative_in_what_is_modelled(spec):
     inside = 1.0 + spec.warp * old.mean(model.coordinates(query)) > 0.0
     assert np.mean(inside) > 0.9
     np.testing.assert_allclose(slope[inside], finite[inside], rtol=1e-4)
+    highest = HIGHEST + envelope_at(model.envelope, model.coordinates(query))
+    np.testing.assert_allclose(height[~inside], highest[~inside], rtol=1e-9)
     np.testing.assert_array_equal(model.height(query), height)
     np.testing.assert_allclose(model.variance(query), old.variance(model.coordinates(query)) * slope**2, rtol=1e-12)
 
