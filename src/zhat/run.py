@@ -208,7 +208,6 @@ class MemoryLedger:
         self._n_asked = 0
         self._open: dict[int, None] = {}
         self._told: list[tuple[int, Outcome]] = []
-        self._n_failed = 0
 
     @property
     def n_spent(self) -> int:
@@ -225,7 +224,7 @@ class MemoryLedger:
 
     def ask(self, n: int = 1) -> list[Point]:
         """Return the next points."""
-        if self._settings.too_many_failed(self._n_failed, self.n_spent):
+        if self._settings.too_many_failed(np.array([not outcome.failure for _, outcome in self._told], dtype=bool)):
             return []
         if self._n_asked == len(self._chosen):
             self._choose(n)
@@ -241,12 +240,11 @@ class MemoryLedger:
         """Take down what a point came to."""
         del self._open[point]
         self._told.append((point, outcome))
-        self._n_failed += bool(outcome.failure)
 
     def _choose(self, n: int) -> None:
         facts = self.facts()
         # A value without its noise, where others have theirs, has failed too, which shows in the table alone.
-        if self._settings.too_many_failed(facts.n_failed, self.n_spent):
+        if self._settings.too_many_failed(facts.ok[len(self._given) :]):
             return
         pending = np.array([self._chosen[number] for number in self._open]).reshape(-1, self._task.dim)
         # With nothing under way there is no harm in all that the method can say by now.

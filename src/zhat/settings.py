@@ -10,13 +10,13 @@ from typing import Any, get_args
 import numpy as np
 
 from zhat.certificate import DEFAULT_KERNEL, check_norm, kernel_of
-from zhat.core.arrays import FloatArray
+from zhat.core.arrays import BoolArray, FloatArray
 from zhat.core.kernels import Kernel
 from zhat.domain import Bounds, Box, Domain, PeriodicAxes
 from zhat.errors import InvalidArgument
 from zhat.estimate import Estimate
 from zhat.estimators import Estimator, Finding, Task, named
-from zhat.estimators.base import NoiseKind
+from zhat.estimators.base import CONVERGED, NoiseKind
 from zhat.evaluations import Evaluations
 from zhat.prior import Prior
 from zhat.problem import NoiseStd, check_number, whole
@@ -24,9 +24,11 @@ from zhat.threads import one_blas_thread
 
 #: An energy that has failed so often and never succeeded is given up.
 HOPELESS = 10
-#: A run is stopped when more than this share of so many evaluations has failed.
+#: A run is stopped when more than this share of its later half has failed: by then a method that learns where
+#: evaluations fail has had its chance. It is judged from so many evaluations on, and so many more for each axis.
 LARGEST_FAILED_SHARE = 0.5
 ENOUGH_TO_JUDGE = 20
+ENOUGH_PER_AXIS = 10
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Settings:
     rkhs_kernel
         The kernel whose norm it is.
     largest_failed_share
-        A run stops when more of its evaluations have failed.
+        A run stops when more of the later half of its evaluations have failed.
     """
 
     domain: Domain
@@ -152,16 +154,19 @@ class Settings:
             other_inverse_temperatures=self.others,
         )
 
-    def too_many_failed(self, n_failed: int, n_spent: int) -> bool:
-        """Return whether so many failures are reason to stop."""
-        hopeless = n_failed == n_spent >= HOPELESS
-        return hopeless or (n_spent >= ENOUGH_TO_JUDGE and n_failed > self.largest_failed_share * n_spent)
+    def too_many_failed(self, ok: BoolArray) -> bool:
+        """Return whether failures are reason to stop, given which of the evaluations had a value, in their order."""
+        n = len(ok)
+        if n >= HOPELESS and not np.any(ok):
+            return True
+        enough = ENOUGH_TO_JUDGE + ENOUGH_PER_AXIS * self.domain.dim
+        return n >= enough and float(np.mean(~ok[n // 2 :])) > self.largest_failed_share
 
     def _status(self, finding: Finding, facts: Evaluations, n_given: int) -> str:
         parts = list(finding.notes)
         n_spent, failed = len(facts) - n_given, facts.n_failed
-        if self.too_many_failed(failed, n_spent):
-            parts.insert(0, f"stopped: {failed} of {len(facts)} evaluations failed")
+        if self.too_many_failed(facts.ok[n_given:]):
+            parts = [f"stopped: {failed} of {len(facts)} evaluations failed", *(p for p in parts if p != CONVERGED)]
         else:
             if n_spent < self.budget:
                 parts.append(f"{n_spent} of {self.budget} evaluations spent")

@@ -160,8 +160,8 @@ def test_no_more_points_when_too_many_failed(path):
             n += 1
             study.record(points[0].id, Outcome(1.0) if n % 3 else Outcome(math.nan, "every third"))
         assert study.is_stopped
-        assert n == 20
-        assert study.estimate().status.startswith("stopped: 6 of 20 evaluations failed")
+        assert n == 40
+        assert study.estimate().status.startswith("stopped: 13 of 40 evaluations failed")
 
 
 def test_an_estimate_of_nothing_says_so(path):

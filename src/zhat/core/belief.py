@@ -11,8 +11,9 @@ from scipy.special import log_ndtr
 
 from zhat.core.arrays import FloatArray, blocks
 from zhat.core.fit import Search
+from zhat.core.kernels import Kernel
 from zhat.core.logspace import log_sum_exp
-from zhat.core.models import INTEGRAND, Heights, Model, fit_model
+from zhat.core.models import INTEGRAND, LARGEST_HARMLESS_NOISE, Heights, Model, fit_model
 from zhat.core.target import Region, evenly_spread
 
 #: Models whose evidence is this much worse than the best's, as a logarithm, have no say.
@@ -25,6 +26,9 @@ N_NONLINEAR = 1024
 LARGEST_VARIANCE = 4.0
 #: Pairs of hyperparameters that stand for their uncertainty.
 N_PAIRS = 4
+#: Variances that noise may hide, as shares of its own, the largest first; and what is hardly less likely than the best.
+HIDDEN_SCALES = (100.0, 1e-3, 16)
+HARDLY_LESS_LIKELY = 2.0
 #: Points on which their doubt is compared, and the most that it may come to.
 N_DOUBT = 512
 LARGEST_DOUBT = 100.0
@@ -73,9 +77,14 @@ def belief(model: Model, region: Region, base: FloatArray, inflation: float = 1.
     weights = np.exp(log_terms - log_mean)
     if model.spec.warp == INTEGRAND or math.sqrt(float(weights @ sd2)) < LINEAR_SD:
         variance = integral_variance(model, z, weights * slope)
-    else:
-        variance = _nonlinear_variance(model, z, slope, weights)
-    return Belief(log_mean - 0.5 * variance, inflation * variance)
+        return Belief(log_mean - 0.5 * variance, inflation * variance)
+    variance = _nonlinear_variance(model, z, slope, weights)
+    shift = log_mean - 0.5 * variance
+    if np.any(sd2 >= LARGEST_VARIANCE):
+        # Rare events are left out of the mean and of this variance alike; but the first order knows what all of the
+        # integrand has in common, however uncertain that is.
+        variance = max(variance, integral_variance(model, z, weights * slope))
+    return Belief(shift, inflation * variance)
 
 
 def log_mean_above(height: FloatArray, variance: FloatArray) -> FloatArray:
@@ -155,6 +164,27 @@ def hyperparameter_spread(model: Model, region: Region, base: FloatArray) -> Spr
     mean = float(weights @ np.array(shifts))
     doubt = float(weights @ np.array(variances)) / first_order_variance(model, fewer)
     return Spread(mean, float(weights @ (np.array(shifts) - mean) ** 2), min(max(doubt, 1.0), LARGEST_DOUBT))
+
+
+def hidden_by_noise(model: Model, region: Region, base: FloatArray) -> float:
+    """Return the variance of log ∫ e^{-h} that comes from how much the process may vary unseen, under large noise.
+
+    Where the likeliest process is next to constant, one of the usual lengthscale that varies a good deal may be hardly
+    less likely. It is taken to be as likely.
+    """
+    search, old = model.search, model.process
+    noise = float(np.median(old.noise))
+    if search is None or search.prior is None or not noise > LARGEST_HARMLESS_NOISE**2:
+        return 0.0
+    lowest = search.objective(search.parameters_of(old.kernel))[0]
+    for scale in noise * np.geomspace(*HIDDEN_SCALES):
+        kernel = Kernel(model.spec.nu, search.prior.median, float(scale))
+        value = -search.likelihood.value_and_gradient(search.rescaled(kernel, search.spread**-2), search.noise)[0]
+        if value - lowest < HARDLY_LESS_LIKELY:
+            other = model.with_kernel(kernel)
+            shift = _log_mean(other, region, base) - _log_mean(model, region, base)
+            return 0.25 * shift**2 + 0.5 * first_order_variance(other, region.equally_weighted(N_DOUBT))
+    return 0.0
 
 
 def plausible_variants(model: Model, n: int, generator: np.random.Generator) -> list[Model]:

@@ -385,6 +385,9 @@ def learned_noise(x: FloatArray, height: FloatArray) -> float:
     spread, centre = spread_and_centre(height, "constant")
     if not spread > 0:
         return 0.0
+    if not np.any(np.ptp(x, axis=0) > 0.0):
+        # At one and the same place, all that varies is noise.
+        return float(np.var(height, ddof=1))
     prior = LengthscalePrior(math.sqrt(float(np.sum(np.var(x, axis=0)))) or 1.0, NOISE_LENGTH_LOG_STD)
     scaled = (height - centre) / spread
     searches = [Search(x, scaled, spread, nu, None, "constant", "isotropic", prior) for nu in SMOOTHNESSES[1:]]

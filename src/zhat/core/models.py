@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from zhat.core.arrays import FloatArray
+from zhat.core.arrays import BoolArray, FloatArray
 from zhat.core.coordinates import Coordinates, n_trend_terms
 from zhat.core.design import nearest_volumes
 from zhat.core.envelope import envelope_at, quadratic_envelope
@@ -28,6 +28,9 @@ from zhat.core.walls import Walls
 #: Heights above this hardly matter: a number, and one more for each axis.
 RELEVANT_HEIGHT = 10.0
 RELEVANT_HEIGHT_PER_AXIS = 1.5
+#: Noise of a height beyond the first is allowed for by so many of its sds: from the lowest of many to the highest.
+LARGEST_HARMLESS_NOISE = 1.0
+NOISE_SDS = 6.0
 #: Fewer below it than this, times the dimension, and the integrand is yet to be found.
 FEW_LOW_PER_AXIS = 2
 #: Above that, a height is only believed to within this share of what it is above it, or less if a polynomial knows it.
@@ -159,8 +162,13 @@ class Heights:
 
     @property
     def relevant_height(self) -> float:
-        """The height above which the integrand hardly matters."""
-        return relevant_height(self.x.shape[1])
+        """The height above which the integrand hardly matters.
+
+        Heights are counted from the lowest value, which large noise puts as far below the ground as it puts others
+        above it.
+        """
+        noise_sd = math.sqrt(float(np.median(self.noise))) if len(self.noise) else 0.0
+        return relevant_height(self.x.shape[1]) + NOISE_SDS * max(noise_sd - LARGEST_HARMLESS_NOISE, 0.0)
 
     @property
     def n_low(self) -> int:
@@ -171,6 +179,10 @@ class Heights:
     def few_are_low(self) -> bool:
         """Whether so few are low that the integrand is yet to be found."""
         return self.n_low < FEW_LOW_PER_AXIS * int(self.x.shape[1])
+
+    def rows(self, chosen: BoolArray) -> Heights:
+        """Return some of them."""
+        return replace(self, x=self.x[chosen], height=self.height[chosen], noise=self.noise[chosen])
 
     def thinned(self, n: int) -> Heights:
         """Return at most ``n``: the lowest half of them, and every so many of the others."""
@@ -269,15 +281,21 @@ class Model:
 
 @dataclass(frozen=True, eq=False)
 class Surrogate:
-    """A model of the finite heights and, if there are any, walls."""
+    """A model of the finite heights and, if there are any, walls, and those around a region where evaluations fail."""
 
     model: Model
     walls: Walls | None
+    failing: Walls | None = None
 
     def height(self, x: FloatArray) -> FloatArray:
         """Return the height at the rows of ``x``."""
         height = self.model.height(x)
         return height if self.walls is None else height + self.walls.height(x)
+
+    def height_to_be_seen(self, x: FloatArray) -> FloatArray:
+        """Return the same for choosing points: where evaluations fail there is nothing to be learned."""
+        height = self.height(x)
+        return height if self.failing is None else height + self.failing.height(x)
 
 
 def fit_model(spec: ModelSpec, data: Heights, coordinates: Coordinates, start: Covariance | None = None) -> Model:

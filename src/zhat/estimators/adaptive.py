@@ -16,11 +16,20 @@ from functools import lru_cache
 import numpy as np
 
 from zhat.core.arrays import FloatArray, Surface, sobol
-from zhat.core.belief import belief, hyperparameter_spread, plausible, smoothness_doubt
+from zhat.core.belief import belief, hidden_by_noise, hyperparameter_spread, plausible, smoothness_doubt
 from zhat.core.models import Model, Surrogate
 from zhat.core.target import QUICK, THOROUGH, Region, Target, target
-from zhat.estimators.base import LARGEST_NOISE, Finding, Task, learned_shift_error, share_left, without_values
-from zhat.estimators.comparison import distribution, without_mirages
+from zhat.core.walls import Walls
+from zhat.estimators.base import (
+    CONVERGED,
+    LARGEST_NOISE,
+    Finding,
+    Task,
+    learned_shift_error,
+    share_left,
+    without_values,
+)
+from zhat.estimators.comparison import distribution, to_be_seen, without_mirages
 from zhat.estimators.correction import better_by_draws, drawn_surface
 from zhat.estimators.gauss import (
     GOOD_ENOUGH,
@@ -51,8 +60,11 @@ CORE_SHARE = 0.999
 #: What is worth a word in the status, and the standard error below which log Z is known well enough.
 HIDDEN_WORTH_A_WORD = 0.1
 WRONG_WORTH_A_WORD = 3.0
-CONVERGED = 0.01
+UNSEEN_WORTH_A_WORD = 0.005
+SMALL_ERROR = 0.01
 EVEN_ENOUGH = 0.3
+#: The share of the integrand that is taken to be seen at the least.
+SMALLEST_SEEN = 1e-6
 #: The parts of the error that are the models'.
 OF_MODELS = ("surrogate_error", "model_error", "hyperparameter_error")
 #: So many outliers are named.
@@ -105,7 +117,7 @@ class Adaptive:
         seen, heights = Seen.of(facts), None
         if "draw_error" in self.estimate(task, facts).diagnostics:
             # The last draws had the last word: it was about the surrogate that they came from.
-            heights = drawn_surface(task, seen, last, knowledge(task, seen, last.noise))
+            heights = drawn_surface(task, seen, last, last.known)
         heights = heights or without_mirages(last.surrogate, last.models)
         return target(heights, 1.0, task.dim, task.generator(_INTEGRAL), THOROUGH, task.periodic)
 
@@ -114,7 +126,7 @@ class Adaptive:
         last = last_round(task, facts)
         if last is None:
             return (lambda x: np.full(len(x), np.inf)), len(facts)
-        lowest = knowledge(task, Seen.of(facts), last.noise).lowest
+        lowest = last.known.lowest
         n_design = min((prediction.start for prediction in last.predictions if prediction.drawn), default=len(facts))
         height = last.surrogate.height
         return (lambda x: (height(x) + lowest) / task.inverse_temperature), n_design
@@ -182,9 +194,9 @@ def nothing_finite(facts: Evaluations) -> Finding:
 def _fresh_plan(task: Task, facts: Evaluations, pending: FloatArray, current: Round, n: int) -> FloatArray:
     """Return points chosen given everything that was asked, told or not: the round's own plan is spent."""
     generator = task.generator(_FRESH_PLAN + len(facts) + len(pending))
-    density = distribution(current.surrogate, task.dim, generator, QUICK)
+    density = to_be_seen(current.surrogate, task.dim, generator, QUICK)
     draws = density.rough_draws(N_DRAWS, generator)
-    known = knowledge(task, Seen.of(facts.head(current.n)), current.noise)
+    known = current.known
     unknown = np.vstack([facts.unit[current.n :], pending])
     asked = np.vstack([facts.unit, pending])
     nodes = None if known.is_noisy else nodes_left(task, current.surrogate, asked, density)
@@ -197,7 +209,7 @@ def _fresh_plan(task: Task, facts: Evaluations, pending: FloatArray, current: Ro
 
 def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
     seen = Seen.of(facts)
-    known = knowledge(task, seen, last.noise)
+    known = last.known
     density = distribution(last.surrogate, task.dim, task.generator(_INTEGRAL), THOROUGH)
     integral, region, walls = density.log_integral, density.region(N_REGION), last.surrogate.walls
     wrong, drawn = surprise(last.predictions, known), residual(last.predictions, known)
@@ -223,6 +235,10 @@ def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
     if by_draws is not None:
         value = by_draws.log_z
         parts |= dict.fromkeys(OF_MODELS, 0.0) | {"draw_error": by_draws.error}
+    unseen = 0.0 if last.surrogate.failing is None else _log_seen_share(last.surrogate.failing, region)
+    # Nobody knows whether there is anything to be seen where evaluations fail: what the surrogate makes of it counts
+    # half, and the interval reaches from all of it to nothing.
+    value, parts["unseen_error"] = value + 0.5 * unseen, -0.5 * unseen
     diagnostics: dict[str, float | str] = {
         **parts,
         "surprise": wrong,
@@ -235,6 +251,11 @@ def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
     }
     notes = _notes(task, known, parts, wrong, drawn) + _noise_notes(task, known, last.surrogate.model)
     return Finding(value, math.hypot(*parts.values()), notes, diagnostics)
+
+
+def _log_seen_share(failing: Walls, region: Region) -> float:
+    """Return the logarithm of the share of the integrand that lies outside a region where evaluations fail."""
+    return math.log(max(float(region.weights @ np.exp(-failing.height(region.points))), SMALLEST_SEEN))
 
 
 def _explorer(last: Round) -> Surrogate:
@@ -278,7 +299,7 @@ def _of_models(
     parts = {
         "surrogate_error": math.sqrt(float(weights @ [opinion.variance for opinion in opinions])),
         "model_error": math.sqrt(apart),
-        "hyperparameter_error": max(wrong, 1.0) * math.sqrt(spread.variance),
+        "hyperparameter_error": max(wrong, 1.0) * math.sqrt(spread.variance + hidden_by_noise(model, region, base)),
     }
     doubts = {
         "doubt": math.sqrt(spread.doubt),
@@ -344,12 +365,17 @@ def _notes(task: Task, known: Knowledge, parts: dict[str, float], wrong: float, 
         notes.append("the integrand may lie lower than anything seen: a larger budget or narrower bounds are needed")
     if parts["hidden_mass"] > HIDDEN_WORTH_A_WORD:
         notes.append("modes may be hidden where nobody looked: the interval allows for them")
+    if parts["unseen_error"] > UNSEEN_WORTH_A_WORD:
+        notes.append(
+            f"{-math.expm1(-2.0 * parts['unseen_error']):.0%} of the integrand may lie where evaluations fail: "
+            "the value counts half of it, and the interval allows for all or nothing"
+        )
     if wrong > WRONG_WORTH_A_WORD:
         notes.append(f"the surrogate has been wrong by {wrong:.1f} of its sds: the interval is wider for that")
     if drawn.effective_share < EVEN_ENOUGH and not known.is_noisy:
         notes.append(
             f"draws from the surrogate missed it by far: their weights are worth {drawn.effective_share:.0%} of them"
         )
-    if not notes and math.hypot(*parts.values()) < CONVERGED:
-        notes.append("converged")
+    if not notes and math.hypot(*parts.values()) < SMALL_ERROR:
+        notes.append(CONVERGED)
     return tuple(notes)

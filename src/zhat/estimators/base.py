@@ -19,6 +19,9 @@ FEW_EFFECTIVE = 8.0
 LARGEST_NOISE = 1.0
 
 
+#: What a method says of a number that it knows well enough.
+CONVERGED = "converged"
+
 #: What has its mean right: the energy, or the likelihood e^{-λy}.
 NoiseKind = Literal["energy", "likelihood"]
 

@@ -162,6 +162,11 @@ def distribution(surrogate: Surrogate, dim: int, generator: np.random.Generator,
     return target(surrogate.height, 1.0, dim, generator, effort, surrogate.model.coordinates.periodic)
 
 
+def to_be_seen(surrogate: Surrogate, dim: int, generator: np.random.Generator, effort: Effort) -> Target:
+    """Return the same times the probability that an evaluation has a value: where points are to be chosen."""
+    return target(surrogate.height_to_be_seen, 1.0, dim, generator, effort, surrogate.model.coordinates.periodic)
+
+
 def is_a_mirage(task: Task, model: Model, walls: Walls | None) -> bool:
     """Return whether a model sees the integrand where it knows next to nothing.
 

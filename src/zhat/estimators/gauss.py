@@ -105,7 +105,7 @@ def nodes_left(task: Task, surrogate: Surrogate, asked: FloatArray, density: Tar
     wished for, if it cannot resolve that density, nor once any other point was asked for.
     """
     taken = _taken(task, asked)
-    if taken is None or surrogate.walls is not None:
+    if taken is None or surrogate.walls is not None or surrogate.failing is not None:
         return None
     left = rule(task)[0][~taken]
     if len(asked) < TOO_EARLY * task.budget:

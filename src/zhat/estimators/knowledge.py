@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from zhat.core.arrays import FloatArray, IndexArray
+from zhat.core.cliffs import beyond_cliffs
+from zhat.core.failing import failing_region
 from zhat.core.logspace import effective_sample_size, log_mean_exp
 from zhat.core.models import Heights, ModelSpec, compressed, relevant_height
+from zhat.core.walls import Walls
 from zhat.estimators.base import Task, energies_without_shift, noise_variances
 from zhat.evaluations import Evaluations
 
@@ -85,6 +88,8 @@ class Knowledge:
         The periodic axes of the cube.
     quantiles
         Axes that are quantiles of distributions without an end.
+    failed
+        Where evaluations failed, on the unit cube.
     """
 
     x: FloatArray
@@ -94,6 +99,7 @@ class Knowledge:
     n_asked: int
     periodic: tuple[int, ...] = ()
     quantiles: tuple[int, ...] = ()
+    failed: FloatArray | None = None
 
     @property
     def lowest(self) -> float:
@@ -120,6 +126,31 @@ class Knowledge:
         height = np.minimum(self.y[finite] - self.lowest, self.highest)
         return Heights(self.x[finite], height, self.noise[finite], self.periodic, self.quantiles)
 
+    def with_cliffs(self) -> Knowledge:
+        """Return the same with heights beyond cliffs as walls: all that is known of them is that they cannot matter."""
+        finite = np.flatnonzero(np.isfinite(self.y))
+        beyond = finite[beyond_cliffs(self.heights())]
+        if len(beyond) == 0:
+            return self
+        y = self.y.copy()
+        y[beyond] = np.inf
+        return replace(self, y=y)
+
+    def walls(self) -> Walls | None:
+        """Return where the integrand is known to vanish; None if nowhere."""
+        return Walls.around(self.x, np.isfinite(self.y), self.periodic)
+
+    def failing(self) -> Walls | None:
+        """Return walls around a region where evaluations fail; None if there is none."""
+        if self.failed is None or len(self.failed) == 0:
+            return None
+        failed = np.repeat([True, False], [len(self.failed), len(self.x)])
+        return failing_region(np.vstack([self.failed, self.x]), failed, self.periodic)
+
+    def at_ratio(self, ratio: float) -> Knowledge:
+        """Return the same at a λ that is so many times as large."""
+        return replace(self, y=ratio * self.y, noise=ratio**2 * self.noise)
+
     @property
     def highest(self) -> float:
         """The height from which on all are alike: far above any that matter, but not below half of those seen.
@@ -138,7 +169,8 @@ def knowledge(task: Task, seen: Seen, learned: float) -> Knowledge:
     noise = np.full(int(np.sum(ok)), learned) if variances is None else scale**2 * variances
     y = energies_without_shift(task, seen.y[ok], noise / scale**2)
     position = np.flatnonzero(ok).astype(float)
-    return Knowledge(seen.unit[ok], scale * y, noise, position, len(seen), task.periodic, task.quantiles)
+    failed = seen.unit[~ok]
+    return Knowledge(seen.unit[ok], scale * y, noise, position, len(seen), task.periodic, task.quantiles, failed)
 
 
 @dataclass(frozen=True, eq=False)

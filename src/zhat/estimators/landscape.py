@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist
 
 from zhat.core.arrays import FloatArray, Surface, blocks
@@ -28,9 +29,11 @@ from zhat.core.models import (
     Model,
     ModelSpec,
     Surrogate,
+    relevant_height,
 )
 from zhat.core.paths import posterior_deviations
 from zhat.core.target import QUICK, evenly_spread
+from zhat.core.torus import embed
 from zhat.core.walls import Walls
 from zhat.estimators.base import Task
 from zhat.estimators.comparison import distribution, height_models
@@ -77,6 +80,8 @@ class Landscape:
         Where it is infinite; None if nowhere.
     smallest
         The λ below which no more of the surface comes to matter.
+    beyond
+        What stands behind cliffs, which are walls as well: at a smaller λ it matters. None if there are none.
     """
 
     lowest: float
@@ -85,6 +90,7 @@ class Landscape:
     draws: Callable[[FloatArray], FloatArray]
     walls: Walls | None
     smallest: float
+    beyond: Surface | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,9 +210,12 @@ def stitched(anchors: Sequence[Anchor], lowest: float, walls: Walls | None, seed
 
 
 def landscape_of_rounds(task: Task, known: Knowledge, last: Round, inflation: float) -> Landscape:
-    """Return the surface from the last round's models and those at smaller λ; ``inflation`` is of the former's sds."""
+    """Return the surface from the last round's models and those at smaller λ; ``inflation`` is of the former's sds.
+
+    ``known`` are all heights, those beyond cliffs as well.
+    """
     value = task.inverse_temperature
-    data = known.heights()
+    data = last.known.heights()
     walls, models = last.surrogate.walls, plausible(last.models)
     anchors = [Anchor(value, models, inflation * _smoothness_inflation(task, models[0], data, walls), 1.0 / value)]
     volumes = nearest_volumes(data.x, periodic=data.periodic)
@@ -222,7 +231,24 @@ def landscape_of_rounds(task: Task, known: Knowledge, last: Round, inflation: fl
         wrong = left_out_inflation(models[0], lower, volumes)
         wrong *= _smoothness_inflation(task, models[0], lower, walls) ** 2
         anchors.append(Anchor(value, models, wrong, 1.0 / value))
-    return stitched(anchors, known.lowest / task.inverse_temperature, walls, task.seed)
+    found = stitched(anchors, known.lowest / task.inverse_temperature, walls, task.seed)
+    return _with_cliffs(found, task, known, last)
+
+
+def _with_cliffs(found: Landscape, task: Task, known: Knowledge, last: Round) -> Landscape:
+    """Return a surface with what stands beyond its cliffs: what was seen at the nearest place that is beyond them."""
+    there = np.isinf(last.known.y)
+    energies = (known.y[there] - known.lowest) / task.inverse_temperature
+    finite = energies[np.isfinite(energies)]
+    if len(finite) == 0:
+        return found
+    tree = KDTree(embed(known.x[there], task.periodic))
+
+    def beyond(x: FloatArray) -> FloatArray:
+        return np.asarray(energies[tree.query(embed(x, task.periodic))[1]])
+
+    smallest = relevant_height(task.dim) / max(float(np.max(finite)), 1e-300)
+    return replace(found, smallest=min(found.smallest, smallest), beyond=beyond)
 
 
 def _smoothness_inflation(task: Task, model: Model, data: Heights, walls: Walls | None) -> float:

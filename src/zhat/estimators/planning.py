@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,7 @@ from zhat.core.design import candidate_set
 from zhat.core.models import INTEGRAND, ROOT, Surrogate, fit_model
 from zhat.core.target import Target
 from zhat.core.torus import clip, reflect, unrolled
+from zhat.core.walls import Walls
 from zhat.estimators.hidden import EXPECTED_DROP, hidden_mass
 from zhat.estimators.knowledge import Knowledge, Prediction
 from zhat.estimators.strangers import visits
@@ -34,6 +36,8 @@ N_CUBE = 1536
 N_STEPS = 256
 #: While the integrand is yet to be found: how far from the lowest points to look, as shares of their scatter.
 CLOUD_SCALES = (0.3, 1.0, 2.0)
+#: Where evaluations fail more often than this, as minus the log probability of a value, none is asked for.
+EVEN_CHANCE = math.log(2.0)
 #: Points that stand for the integrand.
 N_REGION = 2048
 
@@ -77,6 +81,7 @@ def next_points(
 
     def chosen(candidates: FloatArray, n: int, pending: FloatArray) -> FloatArray:
         start = known.n_asked + len(pending)
+        candidates = without_failing(candidates, surrogate.failing, known.failed, n)
         return choose_batch(surrogate, candidates, region, n, noise, pending, start, every, searching)
 
     if nodes is not None:
@@ -91,6 +96,18 @@ def next_points(
     tests = chosen(draws, max(1, n // TEST_ONE_IN), pending) if found or is_sure else np.empty((0, draws.shape[1]))
     others = chosen(cloud(known, generator), n - len(tests), np.vstack([pending, tests]))
     return np.vstack([tests, others])
+
+
+def without_failing(candidates: FloatArray, failing: Walls | None, failed: FloatArray | None, n: int) -> FloatArray:
+    """Return the candidates, at least ``n``, without any that failed before or that lie where evaluations fail."""
+    if failed is None or len(failed) == 0:
+        return candidates
+    tried = {row.tobytes() for row in failed}
+    candidates = candidates[[row.tobytes() not in tried for row in candidates]]
+    if failing is None:
+        return candidates
+    height = failing.height(candidates)
+    return candidates[height <= max(EVEN_CHANCE, float(np.sort(height)[min(n, len(height)) - 1]))]
 
 
 def chooser(surrogate: Surrogate, known: Knowledge) -> Surrogate:

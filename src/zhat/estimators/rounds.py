@@ -21,7 +21,6 @@ from zhat.core.kernels import Covariance
 from zhat.core.models import Model, ModelSpec, Surrogate
 from zhat.core.target import QUICK, Target
 from zhat.core.torus import embed
-from zhat.core.walls import Walls
 from zhat.estimators.base import Task, noise_variances
 from zhat.estimators.comparison import (
     MOST_COMPARED_LAST,
@@ -31,10 +30,10 @@ from zhat.estimators.comparison import (
     better,
     compare_heights,
     compare_powers,
-    distribution,
     fit_anew,
     is_a_mirage,
     knows_nothing,
+    to_be_seen,
 )
 from zhat.estimators.gauss import has_rule, n_nodes, nearest_nodes, nodes_left, with_checks
 from zhat.estimators.knowledge import Knowledge, Prediction, Seen, knowledge, surprise
@@ -66,6 +65,8 @@ class Round:
     ----------
     n
         How many evaluations, failed ones included, it knows of.
+    known
+        What it makes of them: heights beyond cliffs are walls.
     surrogate
         The best model.
     models
@@ -91,6 +92,7 @@ class Round:
     """
 
     n: int
+    known: Knowledge
     surrogate: Surrogate
     models: tuple[Model, ...]
     height_spec: ModelSpec
@@ -124,7 +126,7 @@ class View:
     def of(cls, task: Task, made: Round) -> View:
         """Return what a round sees."""
         generator = task.generator(_ROUND + made.n)
-        density = distribution(made.surrogate, task.dim, generator, QUICK)
+        density = to_be_seen(made.surrogate, task.dim, generator, QUICK)
         return cls(density, density.rough_draws(N_DRAWS, generator), generator)
 
 
@@ -173,10 +175,11 @@ def _make_round(task: Task, seen: Seen, before: Round | None, is_last: bool) -> 
     is_comparison = is_last or n >= compare_at
     noise = before.noise if before and not is_comparison else _learned_noise(task, seen, before)
     rotations = before.rotations if before else {}
-    known = knowledge(task, seen, noise)
+    told = knowledge(task, seen, noise)
+    known = told.with_cliffs()
     data = known.heights()
     kernels = dict(before.kernels) if before else {}
-    walls = Walls.around(known.x, np.isfinite(known.y), task.periodic)
+    walls = known.walls()
     if before is None or is_comparison:
         fewer = data.thinned(MOST_COMPARED_LAST if is_last else MOST_COMPARED)
         of_heights = compare_heights(fewer, rotations, before.height_spec if before else ModelSpec(), kernels)
@@ -200,9 +203,9 @@ def _make_round(task: Task, seen: Seen, before: Round | None, is_last: bool) -> 
     if not is_last:
         # Rounds are remembered, and what it takes to doubt hyperparameters is large.
         models = (replace(models[0], search=None),)
-    surrogate = Surrogate(models[0], walls)
+    surrogate = Surrogate(models[0], walls, known.failing())
     made = Round(
-        n=n, surrogate=surrogate, models=models, height_spec=height_spec, power_specs=power_specs,
+        n=n, known=known, surrogate=surrogate, models=models, height_spec=height_spec, power_specs=power_specs,
         kernels=kernels, rotations=rotations, compare_at=compare_at,
         n_drawn=before.n_drawn if before else 0, noise=noise,
         predictions=before.predictions if before else (), plan=np.empty((0, task.dim)),
@@ -213,7 +216,7 @@ def _make_round(task: Task, seen: Seen, before: Round | None, is_last: bool) -> 
     if before and not is_comparison and not data.few_are_low and knows_nothing(models[0], view.draws[::DRAWS_A_LOOK]):
         # A model that was fine when it was chosen has lost its way: it is time for another one.
         return _make_round(task, seen, replace(before, compare_at=0.0), is_last)
-    return _plan(task, made, known, seen.unit, view)
+    return _plan(task, made, told, seen.unit, view)
 
 
 def _learned_noise(task: Task, seen: Seen, before: Round | None) -> float:
@@ -227,9 +230,12 @@ def _learned_noise(task: Task, seen: Seen, before: Round | None) -> float:
     return learned_noise(embed(data.x[near], task.periodic), data.height[near])
 
 
-def _plan(task: Task, made: Round, known: Knowledge, unit: FloatArray, view: View) -> Round:
-    """Return the round with the points to evaluate next, and what it predicts of them."""
-    generator, density, draws = view.generator, view.density, view.draws
+def _plan(task: Task, made: Round, told: Knowledge, unit: FloatArray, view: View) -> Round:
+    """Return the round with the points to evaluate next, and what it predicts of them.
+
+    ``told`` are the facts without any cliffs: where these are depends on λ.
+    """
+    generator, density, draws, known = view.generator, view.density, view.draws, made.known
     n_drawn = made.n_drawn or _decide_drawn(task, made, known)
     n_left = task.budget - made.n
     ending = n_left <= n_drawn
@@ -245,7 +251,7 @@ def _plan(task: Task, made: Round, known: Knowledge, unit: FloatArray, view: Vie
     if drawing:
         points = density.draw(n_left, generator).points
     elif turn != task.inverse_temperature:
-        points = _points_at(turn / task.inverse_temperature, made, known, n_chosen, generator, nodes)
+        points = _points_at(turn / task.inverse_temperature, made, told, n_chosen, generator, nodes)
     else:
         points = next_points(made.surrogate, made.predictions, known, density, draws, n_chosen, generator, nodes=nodes)
     if nodes is not None:
@@ -272,10 +278,10 @@ def _points_at(
     ratio: float, made: Round, known: Knowledge, n: int, generator: np.random.Generator, nodes: FloatArray | None
 ) -> FloatArray:
     """Return the next ``n`` points for a λ that is smaller by this ratio, from a model of all heights at that λ."""
-    known = replace(known, y=ratio * known.y, noise=ratio**2 * known.noise)
+    known = known.at_ratio(ratio).with_cliffs()
     model = fit_anew(made.height_spec, known.heights(), made.rotations, {})
-    surrogate = Surrogate(model, made.surrogate.walls)
-    density = distribution(surrogate, known.x.shape[1], generator, QUICK)
+    surrogate = Surrogate(model, known.walls(), made.surrogate.failing)
+    density = to_be_seen(surrogate, known.x.shape[1], generator, QUICK)
     draws = density.rough_draws(N_DRAWS, generator)
     return next_points(surrogate, (), known, density, draws, n, generator, nodes=nodes)
 

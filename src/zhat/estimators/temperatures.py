@@ -8,14 +8,15 @@ so is its error. What the draws' log Z at that λ correlates with is corrected a
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from zhat.core.arrays import FloatArray
+from zhat.core.arrays import FloatArray, Surface
 from zhat.core.logspace import effective_sample_size, relative_standard_error
 from zhat.core.nodes import Nodes, nodes_for_range
 from zhat.core.thermodynamics import thermodynamics
+from zhat.core.walls import Walls
 from zhat.estimators.base import FEW_EFFECTIVE, Finding, Task
 from zhat.estimators.landscape import Landscape
 
@@ -54,18 +55,43 @@ class LandscapeCurve:
     """Energies of a landscape's draws on nodes, to be had at any λ."""
 
     def __init__(self, task: Task, landscape: Landscape) -> None:
-        walls = landscape.walls
+        walls, beyond = landscape.walls, landscape.beyond
         self._task = task
         self._lowest = landscape.lowest
+        guide, log_base = landscape.mean, None
+        if walls is not None and beyond is not None:
+            guide = _either(landscape.mean, beyond, walls)
+        elif walls is not None:
+            log_base = _inside(walls)
         self._nodes = nodes_for_range(
-            landscape.mean, None if walls is None else (lambda x: -walls.height(x)),
-            REACH * task.inverse_temperature, landscape.smallest, task.dim, task.generator(_NODES),
-        )  # fmt: skip
+            guide, log_base, REACH * task.inverse_temperature, landscape.smallest, task.dim, task.generator(_NODES)
+        )
+        points = self._nodes.points
         self._log_weights = self._nodes.log_weights
+        self._mean, self._draws = landscape.mean(points), landscape.draws(points)
         if walls is not None:
-            self._log_weights = self._log_weights - walls.height(self._nodes.points)
-        self._mean = landscape.mean(self._nodes.points)
-        self._draws = landscape.draws(self._nodes.points)
+            self._log_weights = self._log_weights - walls.height(points)
+        if walls is not None and beyond is not None:
+            self._add_sheet(beyond(points), np.log(np.maximum(-np.expm1(-walls.height(points)), 1e-300)))
+
+    def _add_sheet(self, energies: FloatArray, log_share: FloatArray) -> None:
+        """Add what stands beyond cliffs: at the same nodes, with the probability that they are beyond.
+
+        Where it is infinite it counts for nothing, at any λ.
+        """
+        finite = np.isfinite(energies)
+        energies = np.where(finite, energies, 0.0)
+        nodes = self._nodes
+        log_weights = np.where(finite, nodes.log_weights + log_share, -np.inf)
+        self._nodes = replace(
+            nodes,
+            points=np.tile(nodes.points, (2, 1)),
+            log_weights=np.tile(nodes.log_weights, 2),
+            batch=None if nodes.batch is None else np.tile(nodes.batch, 2),
+        )
+        self._log_weights = np.concatenate([self._log_weights, log_weights])
+        self._mean = np.concatenate([self._mean, energies])
+        self._draws = np.hstack([self._draws, np.broadcast_to(energies, self._draws.shape)])
 
     def at(self, inverse_temperatures: FloatArray, finding: Finding) -> Temperatures:
         """Return the curve that agrees with what was found at the task's own λ."""
@@ -99,6 +125,22 @@ class LandscapeCurve:
             np.sqrt(corrected_spread(part, parts[0][:, -1], familiar) ** 2 + off**2 + moved**2)
             for part, off, moved in zip(parts, quadrature, carried, strict=True)
         ]
+
+
+def _inside(walls: Walls) -> Surface:
+    """Return the log probability of being inside walls."""
+    return lambda x: -walls.height(x)
+
+
+def _either(inside: Surface, beyond: Surface, walls: Walls) -> Surface:
+    """Return the energy on the side of the walls that is the likelier one."""
+
+    def energy(x: FloatArray) -> FloatArray:
+        there = beyond(x)
+        is_inside = (walls.height(x) < math.log(2.0)) | ~np.isfinite(there)
+        return np.where(is_inside, inside(x), there)
+
+    return energy
 
 
 def corrected_spread(draws: FloatArray, own: FloatArray, own_error: float) -> FloatArray:

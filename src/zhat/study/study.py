@@ -217,7 +217,7 @@ class Study:
     def is_stopped(self) -> bool:
         """Whether so many evaluations failed that no more points are asked for."""
         facts, n_given = self._view()
-        return self._settings.too_many_failed(facts.n_failed, len(facts) - n_given)
+        return self._settings.too_many_failed(facts.ok[n_given:])
 
     @property
     def open_points(self) -> list[Row]:
@@ -354,7 +354,7 @@ class Study:
         pending = [row.unit for row in open_points if row.id not in self._told_ids]
         n_spent = len(facts) - n_given
         n = min(n, settings.budget - n_spent - len(pending))
-        if n <= 0 or settings.too_many_failed(facts.n_failed, n_spent):
+        if n <= 0 or settings.too_many_failed(facts.ok[n_given:]):
             return np.empty((0, dim))
         with one_blas_thread():
             return settings.estimator.ask(settings.task(n_given), facts, np.array(pending).reshape(-1, dim), n)

@@ -1,0 +1,109 @@
+"""Energies that jump to heights that cannot matter: penalties, cut-off likelihoods."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+import zhat
+from zhat.core.arrays import sobol
+from zhat.core.cliffs import beyond_cliffs
+from zhat.core.models import Heights
+
+SQUARE = [(0.0, 1.0)] * 2
+
+
+def bowl(x):
+    return np.sum((x - 0.3) ** 2, axis=-1)
+
+
+def wavy(x):
+    return np.sum(np.sin(5.0 * x), axis=-1) + 2.0 * np.sum((x - 0.5) ** 2, axis=-1)
+
+
+def beyond_a_line(x):
+    return x[..., 0] > 0.8
+
+
+def within_a_disc(x):
+    return np.sum((x - 0.6) ** 2, axis=-1) < 0.04
+
+
+def with_penalty(smooth, wall, penalty):
+    return lambda x: smooth(x) + np.where(wall(x), penalty, 0.0)
+
+
+def true_log_z(energy, n=2000):
+    """By the midpoint rule: what jumps between two of its points is off by a thousandth of the square at most."""
+    middles = (np.arange(n) + 0.5) / n
+    x = np.stack(np.meshgrid(middles, middles), axis=-1).reshape(-1, 2)
+    return logsumexp(-energy(x)) - 2.0 * math.log(n)
+
+
+def heights_of(energy, n, dim, seed=0):
+    x = sobol(n, dim, seed)
+    y = energy(x)
+    return Heights(x, y - np.min(y), np.zeros(n))
+
+
+@pytest.mark.parametrize("penalty", [20.0, 50.0, 1e3, 1e10])
+@pytest.mark.parametrize("smooth", [bowl, wavy])
+@pytest.mark.parametrize("wall", [beyond_a_line, within_a_disc])
+@pytest.mark.parametrize("n", [48, 128])
+def test_what_is_beyond_a_cliff_is_told_from_what_is_not(smooth, wall, penalty, n):
+    data = heights_of(with_penalty(smooth, wall, penalty), n, 2)
+    np.testing.assert_array_equal(beyond_cliffs(data), wall(data.x))
+
+
+@pytest.mark.parametrize("dim", [1, 2, 4])
+@pytest.mark.parametrize(
+    "smooth",
+    [
+        lambda x: 300.0 * np.sum((x - 0.4) ** 2, axis=-1),
+        lambda x: 3e4 * np.sum((x - 0.4) ** 4, axis=-1),
+        lambda x: np.exp(12.0 * x[..., 0]),
+        lambda x: 400.0 * (x[..., -1] - x[..., 0] ** 2) ** 2 + 5.0 * x[..., 0],
+        lambda x: 20.0 * np.sum(np.abs(x - 0.3), axis=-1),
+        lambda x: 30.0 * np.sum(np.sin(8.0 * x), axis=-1),
+    ],
+    ids=["bowl", "quartic", "exponential", "bent", "cusp", "waves"],
+)
+def test_high_ground_that_is_reached_without_a_jump_is_beyond_no_cliff(smooth, dim):
+    for seed in range(3):
+        data = heights_of(smooth, 120, dim, seed)
+        assert np.any(data.height > data.relevant_height)
+        assert not np.any(beyond_cliffs(data))
+
+
+def test_heights_that_noise_may_have_put_there_are_beyond_no_cliff():
+    x = sobol(100, 2, 0)
+    height = bowl(x) + 30.0 * np.abs(np.random.default_rng(1).standard_normal(100))
+    noisy = Heights(x, height - np.min(height), np.full(100, 900.0))
+    assert not np.any(beyond_cliffs(noisy))
+
+
+@pytest.mark.parametrize("penalty", [20.0, 50.0, 1e3, 1e10])
+@pytest.mark.parametrize(("smooth", "wall"), [(bowl, beyond_a_line), (wavy, within_a_disc)])
+def test_a_penalty_is_believed_like_infinity(smooth, wall, penalty):
+    energy = with_penalty(smooth, wall, penalty)
+    found = zhat.estimate(energy, SQUARE, 1.0, 64, seed=0, vectorized=True)
+    low, high = found.interval(0.95)
+    truth = true_log_z(energy)
+    assert low < truth < high
+    assert abs(found.log_z - truth) < 0.03
+    assert found.std_error > 1e-4
+    assert np.mean(wall(found.sample(500, seed=0))) < 0.05
+    infinite = zhat.estimate(with_penalty(smooth, wall, np.inf), SQUARE, 1.0, 64, seed=0, vectorized=True)
+    assert found.log_z == pytest.approx(infinite.log_z, abs=1e-6)
+
+
+def test_what_is_beyond_a_cliff_counts_at_temperatures_at_which_it_matters():
+    energy = with_penalty(wavy, within_a_disc, 20.0)
+    found = zhat.estimate(energy, SQUARE, 1.0, 64, seed=0, vectorized=True)
+    inverse_temperatures = np.array([0.005, 0.02, 0.05, 0.1, 0.5])
+    curve = found.curve(inverse_temperatures)
+    truth = [true_log_z(lambda x, value=value: value * energy(x), 500) for value in inverse_temperatures]
+    # Without what is beyond, log Z would be too low by what the disc holds at each of them: 0.13 at the smallest.
+    assert np.all(np.abs(curve.log_z - truth) < 4.0 * curve.std_error + 1e-3)
+    assert np.all(curve.std_error < 0.03)
