@@ -30,8 +30,16 @@ class EnergyError(ZhatError, RuntimeError):
     """An energy of which not one evaluation succeeded."""
 
 
+class EnergyUnavailable(EnergyError):
+    """An energy that could not be called at all: its program or its module is not there, or cannot be used."""
+
+
 class CommandFailed(ZhatError, RuntimeError):
     """An energy that is a program, and a run of it that gave no value: the reason why."""
+
+
+class CommandNotStarted(CommandFailed):
+    """An energy that is a program, and that could not be started: the reason has nothing to do with the point."""
 
 
 class MissingLibrary(ZhatError, ImportError):

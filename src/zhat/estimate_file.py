@@ -62,6 +62,7 @@ def _document(estimate: Estimate) -> dict[str, Any]:
             "failure": list(estimate.evaluations.failure),
             "seconds": estimate.evaluations.seconds.tolist(),
             "noise_std": [_number_out(value) for value in estimate.evaluations.noise_std.tolist()],
+            **({"tracebacks": dict(tracebacks)} if (tracebacks := estimate.evaluations.tracebacks) else {}),
         },
     }
 
@@ -129,6 +130,7 @@ def _from_document(document: dict[str, Any]) -> Estimate:
         seconds=np.array(table["seconds"], dtype=float),
         # Version 1 had one noise for all, and nothing was given.
         noise_std=np.array([_number_in(value) for value in table.get("noise_std", ["nan"] * len(table["y"]))]),
+        tracebacks={str(reason): str(text) for reason, text in table.get("tracebacks", {}).items()},
     )
     columns = (evaluations.x, evaluations.unit, evaluations.failure, evaluations.seconds, evaluations.noise_std)
     if any(len(column) != len(evaluations) for column in columns):

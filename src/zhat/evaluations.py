@@ -4,25 +4,67 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from zhat.core.arrays import FloatArray
+from zhat.tracebacks import RaisedElsewhere, traceback_text
+
+#: Of so many different reasons to fail the first traceback is kept.
+MOST_TRACEBACKS = 20
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one evaluation came to: a value, or NaN and why it failed; how many seconds it took; and its own noise.
+    """What one evaluation came to: a value, or NaN and why it failed.
 
-    ``noise_std`` is NaN where the noise is not told with the value.
+    Attributes
+    ----------
+    value
+        The energy; NaN if the evaluation failed.
+    failure
+        Why it failed; "" if it did not.
+    seconds
+        How long it took.
+    noise_std
+        The standard deviation of its noise; NaN where that is not told with the value.
+    traceback
+        Where the exception came from that it failed of, as Python prints it; "" if there was none.
+    never_ran
+        Whether the energy was not called at all, for a reason that has nothing to do with the point: its program or its
+        module is not there.
+    error
+        The exception itself, in the process where it was raised and nowhere else.
     """
 
     value: float
     failure: str = ""
     seconds: float = 0.0
     noise_std: float = math.nan
+    traceback: str = field(default="", repr=False)
+    never_ran: bool = field(default=False, repr=False)
+    error: BaseException | None = field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def raised(cls, error: BaseException, seconds: float = 0.0, name: str = "energy") -> Outcome:
+        """Return the failure that an exception of the energy, or of what is called so, is."""
+        return cls(
+            math.nan, f"{name} raised {type(error).__name__}: {error}", seconds,
+            traceback=traceback_text(error), never_ran=isinstance(error, ImportError), error=error,
+        )  # fmt: skip
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Cross to another process: not every exception can, and its traceback is text already."""
+        return {**vars(self), "error": None}
+
+
+def exception_of(outcome: Outcome) -> BaseException | None:
+    """Return what the energy raised, or what stands for it if that was in another process; None if nothing."""
+    return outcome.error or (RaisedElsewhere(outcome.traceback) if outcome.traceback else None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +85,8 @@ class Evaluations:
         How long each took.
     noise_std
         The standard deviation of the noise in each, where it was told with the value; NaN where it was not.
+    tracebacks
+        For reasons that are exceptions, the traceback of the first evaluation that failed so.
     """
 
     x: FloatArray
@@ -51,6 +95,7 @@ class Evaluations:
     failure: tuple[str, ...]
     seconds: FloatArray
     noise_std: FloatArray
+    tracebacks: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def empty(cls, dim: int) -> Evaluations:
@@ -79,8 +124,9 @@ class Evaluations:
     def head(self, n: int) -> Evaluations:
         """Return the first ``n`` rows."""
         return Evaluations(
-            self.x[:n], self.unit[:n], self.y[:n], self.failure[:n], self.seconds[:n], self.noise_std[:n]
-        )
+            self.x[:n], self.unit[:n], self.y[:n], self.failure[:n], self.seconds[:n], self.noise_std[:n],
+            self.tracebacks,
+        )  # fmt: skip
 
     def extended(self, x: FloatArray, unit: FloatArray, outcomes: list[Outcome]) -> Evaluations:
         """Return the table with more rows below."""
@@ -91,6 +137,9 @@ class Evaluations:
             failure=self.failure + tuple(outcome.failure for outcome in outcomes),
             seconds=np.concatenate([self.seconds, [outcome.seconds for outcome in outcomes]]),
             noise_std=np.concatenate([self.noise_std, [outcome.noise_std for outcome in outcomes]]),
+            tracebacks=_first_of_each(
+                [*self.tracebacks.items(), *((outcome.failure, outcome.traceback) for outcome in outcomes)]
+            ),
         )
 
     def followed_by(self, other: Evaluations) -> Evaluations:
@@ -104,7 +153,13 @@ class Evaluations:
             failure=self.failure + other.failure,
             seconds=np.concatenate([self.seconds, other.seconds]),
             noise_std=np.concatenate([self.noise_std, other.noise_std]),
+            tracebacks=_first_of_each([*self.tracebacks.items(), *other.tracebacks.items()]),
         )
+
+    def outcomes(self) -> list[Outcome]:
+        """Return the rows as outcomes, without their tracebacks."""
+        columns = (self.y.tolist(), self.failure, self.seconds.tolist(), self.noise_std.tolist())
+        return [Outcome(*row) for row in zip(*columns, strict=True)]
 
     def with_all_stds(self) -> Evaluations:
         """Return the table in which finite values without a standard deviation have failed, if others have one."""
@@ -122,3 +177,12 @@ class Evaluations:
     def failures_by_reason(self) -> list[tuple[str, int]]:
         """Return each reason with how often it occurred, the most frequent first."""
         return Counter(reason for reason in self.failure if reason).most_common()
+
+
+def _first_of_each(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the first traceback of each reason, of as many reasons as are kept."""
+    found: dict[str, str] = {}
+    for reason, traceback in pairs:
+        if traceback and len(found) < MOST_TRACEBACKS:
+            found.setdefault(reason, traceback)
+    return found

@@ -13,7 +13,7 @@ import numpy as np
 
 from zhat.core.arrays import FloatArray
 from zhat.domain import Domain
-from zhat.errors import CommandFailed, InvalidArgument
+from zhat.errors import CommandFailed, CommandNotStarted, InvalidArgument
 from zhat.evaluations import Outcome
 
 #: ``(d,) -> float``, or with ``vectorized=True`` ``(n, d) -> (n,)``; or a tuple of two such: values and standard
@@ -111,15 +111,15 @@ class Problem:
             if isinstance(values, tuple) and len(values) == 2 and np.ndim(values[0]) == 1:
                 values, stds = values
             failure = _wrong_shape(values, len(x)) or ("" if stds is None else _wrong_shape(stds, len(x)))
-            failure = failure and f"{self.quantity.name} returned {failure}"
+            failed = Outcome(math.nan, f"{self.quantity.name} returned {failure}") if failure else None
         except Exception as error:
-            failure = f"{self.quantity.name} raised {type(error).__name__}: {error}"
+            failed = Outcome.raised(error, name=self.quantity.name)
         seconds = (time.perf_counter() - start) / len(x)
-        if not failure:
+        if failed is None:
             pairs = values if stds is None else zip(values, stds, strict=True)
             return self.with_noise([interpret(value, seconds, self.quantity) for value in pairs], x)
         if len(x) == 1:
-            return [Outcome(math.nan, failure, seconds)]
+            return [replace(failed, seconds=seconds)]
         return [self.evaluate_many(row[None, :])[0] for row in x]
 
     def _timed(self, x: FloatArray) -> Outcome:
@@ -127,10 +127,10 @@ class Problem:
         try:
             value = self.energy(x.copy())
         except CommandFailed as error:
-            return Outcome(math.nan, str(error), time.perf_counter() - start)
+            never_ran = isinstance(error, CommandNotStarted)
+            return Outcome(math.nan, str(error), time.perf_counter() - start, never_ran=never_ran)
         except Exception as error:
-            reason = f"{self.quantity.name} raised {type(error).__name__}: {error}"
-            return Outcome(math.nan, reason, time.perf_counter() - start)
+            return Outcome.raised(error, time.perf_counter() - start, self.quantity.name)
         return interpret(value, time.perf_counter() - start, self.quantity)
 
     def with_noise(self, outcomes: list[Outcome], x: FloatArray) -> list[Outcome]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -17,7 +17,7 @@ from zhat.errors import EnergyError
 from zhat.estimate import Estimate
 from zhat.estimators import Estimator
 from zhat.estimators.base import NoiseKind
-from zhat.evaluations import Evaluations, Outcome
+from zhat.evaluations import Evaluations, Outcome, exception_of
 from zhat.given import given_evaluations
 from zhat.problem import Energy, NoiseStd, Problem, whole
 from zhat.settings import Settings
@@ -138,7 +138,8 @@ def run(
     if not np.any(facts.ok):
         (reason, count), *_ = facts.failures_by_reason()
         name = problem.quantity.name
-        raise EnergyError(f"none of {len(facts)} evaluations of the {name} succeeded; {count} x {reason}")
+        message = f"none of {len(facts)} evaluations of the {name} succeeded; {count} x {reason}"
+        raise EnergyError(message) from ledger.first_error
     return settings.conclude(facts, len(given))
 
 
@@ -208,6 +209,8 @@ class MemoryLedger:
         self._n_asked = 0
         self._open: dict[int, None] = {}
         self._told: list[tuple[int, Outcome]] = []
+        #: What the first evaluation that failed raised, here or elsewhere; None if none did.
+        self.first_error: BaseException | None = None
 
     @property
     def n_spent(self) -> int:
@@ -239,7 +242,10 @@ class MemoryLedger:
     def record(self, point: int, outcome: Outcome) -> None:
         """Take down what a point came to."""
         del self._open[point]
-        self._told.append((point, outcome))
+        if self.first_error is None:
+            self.first_error = exception_of(outcome)
+        # An exception holds on to all that the energy had in its hands.
+        self._told.append((point, replace(outcome, error=None)))
 
     def _choose(self, n: int) -> None:
         facts = self.facts()

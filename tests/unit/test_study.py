@@ -177,6 +177,8 @@ def test_an_estimate_of_nothing_says_so(path):
     [
         ({"inverse_temperature": 2.0}, "inverse_temperature is [1.0], not [2.0]"),
         ({"bounds": {"a": (0.0, 1.0), "c": (0.0, 2.0)}}, 'bounds is {"a": [0.0, 1.0], "b": [0.0, 2.0]}'),
+        ({"bounds": {"b": (0.0, 2.0), "a": (0.0, 1.0)}}, 'not {"b": [0.0, 2.0], "a": [0.0, 1.0]}'),
+        ({"bounds": {"b": (0.0, 2.0), "a": (0.0, 1.0)}, "budget": 40}, 'not {"b": [0.0, 2.0], "a": [0.0, 1.0]}'),
         ({"method": "auto"}, 'method is "mc", not "auto"'),
         ({"seed": 3}, "seed is 0, not 3"),
         ({"noise_std": 0.5}, "noise_std is 0.0, not 0.5"),

@@ -147,6 +147,10 @@ class PiecewiseConstantMonteCarlo:
         correction = log_noise_correction(task, known_variances(task, facts)[n_cells:][ok])
         return average(correction + task.inverse_temperature * (approximation - second[ok]), log_first)
 
+    def n_first(self, task: Task) -> int:
+        """Return how many evaluations the grid has."""
+        return int(self._cells(task) ** task.dim)
+
     def _cells(self, task: Task) -> int:
         return cells_per_axis(first_batch_size(task.budget, self.split), task.dim)
 

@@ -15,7 +15,7 @@ import time
 from dataclasses import dataclass, field
 
 from zhat.core.arrays import FloatArray
-from zhat.errors import CommandFailed, InvalidArgument
+from zhat.errors import CommandFailed, CommandNotStarted, InvalidArgument
 from zhat.study.process import KEPT_BYTES, Ending, Tail, run
 
 #: What is special in a command: a doubled brace, a name in braces, or a brace that is neither.
@@ -105,7 +105,7 @@ class CommandEnergy:
         except CommandFailed as last:
             if self.retries == 0:
                 raise
-            raise CommandFailed(f"{last}; tried {self.retries + 1} times") from last
+            raise type(last)(f"{last}; tried {self.retries + 1} times") from last
 
     def _attempt(self, values: dict[str, float]) -> float | tuple[float, float]:
         if self.folder is None:
@@ -124,7 +124,7 @@ class CommandEnergy:
         try:
             ending = run([program, *arguments], folder, line, self.timeout)
         except OSError as error:
-            raise CommandFailed(_not_started(given, program, error)) from error
+            raise CommandNotStarted(_not_started(given, program, error)) from error
         if ending.returncode is None:
             raise CommandFailed(f"timed out after {self.timeout:g} s")
         if ending.returncode != 0:
@@ -177,7 +177,7 @@ def _new_folder(parent: str) -> str:
         os.makedirs(parent, exist_ok=True)
         return tempfile.mkdtemp(prefix=time.strftime("%Y%m%d-%H%M%S-"), dir=parent)
     except OSError as error:
-        raise CommandFailed(f"no folder to run in: {error}") from error
+        raise CommandNotStarted(f"no folder to run in: {error}") from error
 
 
 def _not_started(given: str, program: str, error: OSError) -> str:

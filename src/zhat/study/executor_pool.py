@@ -7,6 +7,7 @@ import contextlib
 import math
 import numbers
 import os
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -65,7 +66,8 @@ class ExecutorPool(Pool):
         # Executors have exceptions of their own for being broken or shut down.
         except Exception as error:
             self._futures.pop(key, None)
-            self._results.report(key, _failed("the executor did not take the point", error))
+            refused = _failed("the executor did not take the point", error)
+            self._results.report(key, replace(refused, never_ran=True))
 
     def _report(self, key: int, future: Any) -> None:
         """Report what a future came to. Called in a thread of the executor, where an exception would be lost."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import queue
 import time
 from collections import deque
@@ -121,7 +120,7 @@ class BatchPool(Pool):
             outcomes = self._evaluate_many(batch)
             finished = list(zip(self._points, outcomes, strict=True))
         except Exception as error:
-            failed = raised(error, (time.perf_counter() - start) / len(batch))
+            failed = Outcome.raised(error, (time.perf_counter() - start) / len(batch))
             finished = [(key, failed) for key in self._points]
         self._points.clear()
         return finished
@@ -176,12 +175,7 @@ def guarded(evaluate: Evaluate, x: FloatArray, catching: tuple[type[BaseExceptio
     try:
         return evaluate(x)
     except catching as error:
-        return raised(error, time.perf_counter() - start)
-
-
-def raised(error: BaseException, seconds: float = 0.0) -> Outcome:
-    """Return the failed outcome that an exception of the energy is."""
-    return Outcome(math.nan, f"energy raised {type(error).__name__}: {error}", seconds)
+        return Outcome.raised(error, time.perf_counter() - start)
 
 
 def own_copy(x: FloatArray) -> FloatArray:

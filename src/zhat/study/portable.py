@@ -16,6 +16,7 @@ from zhat.core.arrays import FloatArray
 from zhat.errors import InvalidArgument
 from zhat.evaluations import Outcome
 from zhat.study.pools import Evaluate, guarded
+from zhat.tracebacks import traceback_text
 
 #: Caught where the energy runs in a thread or process of its own: there `sys.exit` must not end more than a point.
 #: `KeyboardInterrupt` is not the energy's.
@@ -80,7 +81,8 @@ class Packed:
         try:
             evaluate = _loaded(self._content, self._folders)
         except ANY_FAILURE as error:
-            return Outcome(math.nan, f"the energy could not be loaded where it is evaluated: {described(error)}")
+            reason = f"the energy could not be loaded where it is evaluated: {described(error)}"
+            return Outcome(math.nan, reason, traceback=traceback_text(error), never_ran=True)
         return guarded(evaluate, x, ANY_FAILURE)
 
 

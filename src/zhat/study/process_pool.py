@@ -134,7 +134,7 @@ def _evaluated(child: Child, x: FloatArray) -> Outcome:
         try:
             return child.evaluate(x)
         except CannotLoad as reason:
-            return Outcome(math.nan, f"a fresh worker process could not load the energy: {reason}")
+            return Outcome(math.nan, f"a fresh worker process could not load the energy: {reason}", never_ran=True)
         except WorkerDied as death:
             how = str(death)
     return Outcome(math.nan, f"the worker process died ({how}), twice", time.perf_counter() - start)

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Final, Literal
 
-from zhat.errors import StorageError
+from zhat.errors import EnergyUnavailable, StorageError
 from zhat.estimate import Estimate
-from zhat.evaluations import Outcome
+from zhat.evaluations import Outcome, exception_of
 from zhat.run import Point, loop
 from zhat.study.pools import Pool
 from zhat.study.study import Study
@@ -34,8 +34,9 @@ RECENT = 64
 #: Of the time that is left, an evaluation must take less than this share to be begun.
 SAFE_SHARE = 0.9
 
-#: How a run ended: nothing is left to do; told to stop; out of time; too many evaluations failed.
-Ending = Literal["done", "stopped", "out of time", "too many failed"]
+#: How a run ended: nothing is left to do; told to stop; out of time; too many evaluations failed; or the energy could
+#: not be called at all.
+Ending = Literal["done", "stopped", "out of time", "too many failed", "no energy"]
 
 
 #: What is said of runs that were told so, or had to.
@@ -94,6 +95,7 @@ class StudyRun:
     _durations: list[float] = field(default_factory=list)
     _next_estimate: float = -math.inf
     _is_stopped: bool = False
+    _never_ran: Outcome | None = None
 
     def __post_init__(self) -> None:
         """Begin with nothing."""
@@ -124,13 +126,31 @@ class StudyRun:
     def record(self, point: int, outcome: Outcome) -> None:
         """Note what a point came to."""
         self.study.record(point, outcome)
+        if outcome.never_ran:
+            # The next one would not be there either, and its point is as good as new.
+            self._never_ran = self._never_ran or outcome
+            self.progress.stopping = self.progress.stopping or "the energy cannot be evaluated"
+            return
         self._durations.append(outcome.seconds)
         self.progress.n_here += 1
+
+    @property
+    def unavailable(self) -> EnergyUnavailable | None:
+        """Why the energy could not be called; None if it could."""
+        if self._never_ran is None:
+            return None
+        error = EnergyUnavailable(
+            f"the energy cannot be evaluated: {self._never_ran.failure}; this costs no evaluation"
+        )
+        error.__cause__ = exception_of(self._never_ran)
+        return error
 
     def _is_done(self) -> bool:
         return self.study.is_stopped or self.study.n_told >= self.study.budget or not self.study.open_points
 
     def _ending(self) -> Ending:
+        if self._never_ran is not None:
+            return "no energy"
         if self.study.is_stopped:
             return "too many failed"
         if self.study.n_told >= self.study.budget or not self.progress.stopping:

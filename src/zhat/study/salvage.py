@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,7 @@ from zhat.study.pages import Cell, Leaf, Page, Pages, Value, leaf_of, letter, va
 #: The sorts of values that each column of a table may hold, in letters of `zhat.study.pages.letter`.
 _POINTS_COLUMNS = ("n", "t", "b", "b", "ir", "tn", "irn", "i", "in", "irn", "irn", "t", "irn", "irn", "tn")
 _META_COLUMNS = ("t", "t")
+_CHANGES_COLUMNS = ("n", "i", "t", "ir", "i", "in", "irn", "irn", "t", "irn", "irn", "tn")
 _UNIT, _X, _TOLD = 2, 3, 8
 #: Points of the unit cube may leave it by rounding; junk is farther outside.
 _ROUNDING = 1e-9
@@ -97,8 +98,9 @@ def salvage(path: str | os.PathLike[str]) -> Salvaged:
     """Read what is left of a study's file and of the write-ahead log beside it, whatever has happened to them.
 
     Pages are read one by one, so what was told is found wherever its own page survived. Where there are several
-    versions of a row, a told one is preferred, then one from an undamaged page, then the newest. Pages carry no
-    checksums: a value that was changed within a row, and is still a number, comes back changed.
+    versions of a row, a told one is preferred, then one from an undamaged page, then the newest; but a point whose
+    outcome was replaced or withdrawn does not get that back. Pages carry no checksums: a value that was changed within
+    a row, and is still a number, comes back changed.
 
     Parameters
     ----------
@@ -127,7 +129,7 @@ def salvage(path: str | os.PathLike[str]) -> Salvaged:
             n_unreadable += not leaf.sound
             for cell, in_order in zip(leaf.cells, leaf.in_order, strict=True):
                 rows.take(cell, page, leaf, in_order)
-    points = tuple(rows.points[number][1] for number in sorted(rows.points))
+    points = tuple(rows.standing(number) for number in sorted(rows.points))
     n_lost = len(rows.lost.difference(point.id for point in points if point.told is not None))
     return Salvaged(points, {key: text for key, (_, text) in rows.meta.items()}, len(pages), n_unreadable, n_lost)
 
@@ -140,9 +142,24 @@ class _Rows:
     points: dict[int, tuple[_Rank, SavedPoint]] = field(default_factory=dict)
     meta: dict[str, tuple[_Rank, str]] = field(default_factory=dict)
     lost: set[int] = field(default_factory=set)
+    #: Of outcomes that no longer count, the point's id and when they were told.
+    superseded: set[tuple[int, float]] = field(default_factory=set)
+
+    def standing(self, number: int) -> SavedPoint:
+        """Return the best version of a point, as an open one if its outcome no longer counts."""
+        point = self.points[number][1]
+        if (number, point.told_at) not in self.superseded:
+            return point
+        nothing = math.nan
+        return replace(point, told=None, y=nothing, noise_std=nothing, failure="", seconds=nothing, told_at=nothing)
 
     def take(self, cell: Cell, page: Page, leaf: Leaf, in_order: bool) -> None:
         """Keep a row if it is one of a study's and better than what is there."""
+        if _has_columns(cell, _CHANGES_COLUMNS):
+            change = self._row(cell, page)
+            if change is not None and isinstance(change[1], int):
+                self.superseded.add((change[1], _number(change[-2])))
+            return
         is_point = _is_point(cell)
         if not is_point and not _has_columns(cell, _META_COLUMNS):
             return

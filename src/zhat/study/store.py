@@ -1,7 +1,7 @@
 """The store of a study: one SQLite file in which every fact is on disk before anybody is told that it is.
 
 It knows rows and transactions, and nothing of estimators. All that is told is kept, forever: what is told of a point a
-second time goes to a table of its own.
+second time goes to a table of its own, and so does an outcome that no longer counts (`zhat.study.changes`).
 """
 
 from __future__ import annotations
@@ -22,14 +22,13 @@ import numpy as np
 from zhat.core.arrays import FloatArray
 from zhat.errors import FileError, InvalidArgument, StorageError
 from zhat.evaluations import Outcome
+from zhat.study.changes import LATER_SCHEMA, PLACE, columns, keep_traceback, no_such_point
 
 #: Marks a SQLite file as a study; the version rises with every change that an older zhat could not read.
 APPLICATION_ID = 0x5A484154
 SCHEMA_VERSION = 1
 #: How long a transaction waits for those of other processes, in seconds.
 BUSY_SECONDS = 60.0
-#: Longer reasons are cut: they are for people, and every row should fit a page.
-LONGEST_REASON = 1000
 #: "rollback" for network file systems, on which a write-ahead log cannot be shared.
 Journal = Literal["wal", "rollback"]
 _JOURNAL_MODES: dict[Journal, str] = {"wal": "WAL", "rollback": "DELETE"}
@@ -101,6 +100,7 @@ class Store:
         self.path = path
         self._connection = connection
         self._lock = threading.RLock()
+        self._has_changes = False
 
     @classmethod
     def create(cls, path: Path, settings: dict[str, Any], journal: Journal) -> Store:
@@ -117,7 +117,7 @@ class Store:
                 if cursor.execute("PRAGMA application_id").fetchone()[0]:
                     raise FileError(f"{path} exists already: open it, or choose another name")
                 # Not executescript, which would end the transaction: a file is a study or empty, never half of one.
-                for statement in filter(str.strip, SCHEMA.split(";")):
+                for statement in _statements(SCHEMA + LATER_SCHEMA):
                     cursor.execute(statement)
                 cursor.execute("INSERT INTO meta VALUES ('settings', ?)", (json.dumps(settings),))
                 cursor.execute("INSERT INTO meta VALUES ('created_at', ?)", (repr(time.time()),))
@@ -135,6 +135,10 @@ class Store:
             store = cls(path, _connect(path, "ro" if read_only else "rw"))
             try:
                 store._check()
+                if not read_only and not store.has_changes():
+                    with store._transaction() as cursor:
+                        for statement in _statements(LATER_SCHEMA):
+                            cursor.execute(statement)
             except BaseException:
                 store.close()
                 raise
@@ -170,27 +174,54 @@ class Store:
         """Return all points, oldest first."""
         return self._rows("SELECT * FROM points ORDER BY id")
 
-    def n_points(self) -> int:
-        """Return how many points there are."""
-        with self._lock, _explained(self.path):
-            return int(self._connection.execute("SELECT coalesce(max(id), 0) FROM points").fetchone()[0])
+    def state(self) -> tuple[int, int]:
+        """Return how many points there are, and how many changes of outcomes there were."""
+        changes = "(SELECT coalesce(max(id), 0) FROM changes)" if self.has_changes() else "0"
+        ((n_points, n_changes),) = self.read(f"SELECT coalesce(max(id), 0), {changes} FROM points")
+        return n_points, n_changes
+
+    def n_told(self) -> int:
+        """Return how many points are told, those that were given included."""
+        return int(self.read("SELECT count(told) FROM points")[0][0])
+
+    def has_changes(self) -> bool:
+        """Return whether the file has the tables that older studies lack."""
+        self._has_changes = self._has_changes or bool(
+            self.read("SELECT 1 FROM sqlite_master WHERE name = 'tracebacks'")
+        )
+        return self._has_changes
+
+    def tracebacks(self) -> dict[str, str]:
+        """Return for each reason to fail the traceback of the first evaluation that did, if there was one."""
+        if not self.has_changes():
+            return {}
+        return dict(self.read("SELECT failure, traceback FROM tracebacks ORDER BY id"))
+
+    def meta(self, key: str) -> str | None:
+        """Return what the study knows of itself under a key, if anything."""
+        found = self.read("SELECT value FROM meta WHERE key = ?", (key,))
+        return str(found[0][0]) if found else None
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Note something about the study as a whole."""
+        with self.writing() as cursor:
+            cursor.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     def n_repeats(self) -> int:
         """Return how many outcomes were told of points that had one already."""
-        with self._lock, _explained(self.path):
-            return int(self._connection.execute("SELECT count(*) FROM repeats").fetchone()[0])
+        return int(self.read("SELECT count(*) FROM repeats")[0][0])
 
     def insert(
-        self, n_before: int, unit: FloatArray, x: FloatArray, holder: str, lease_until: float
+        self, state: tuple[int, int], unit: FloatArray, x: FloatArray, holder: str, lease_until: float
     ) -> list[int] | None:
-        """Note points that are asked for; None, and nothing noted, if others were since there were ``n_before``."""
-        now = time.time()
+        """Note points that are asked for; None, and nothing noted, if the state is no longer what it was."""
+        now, n_before = time.time(), state[0]
         rows = [
             (n_before + 1 + place, _bytes(unit[place]), _bytes(x[place]), now, holder, lease_until)
             for place in range(len(unit))
         ]
         with self._lock, _explained(self.path), self._transaction() as cursor:
-            if cursor.execute("SELECT coalesce(max(id), 0) FROM points").fetchone()[0] != n_before:
+            if self.state() != state:
                 return None
             cursor.executemany(
                 "INSERT INTO points (id, origin, unit, x, asked_at, holder, lease_until, attempts, failure)"
@@ -206,9 +237,8 @@ class Store:
             for place, outcome in enumerate(outcomes):
                 cursor.execute(
                     "INSERT INTO points (origin, unit, x, asked_at, attempts, told, y, noise_std, failure, seconds,"
-                    " told_at, worker) SELECT 'given', ?, ?, ?, 0, coalesce(max(told), 0) + 1, ?, ?, ?, ?, ?, ''"
-                    " FROM points",
-                    (_bytes(unit[place]), _bytes(x[place]), now, *_columns(outcome), now),
+                    f" told_at, worker) VALUES ('given', ?, ?, ?, 0, {PLACE}, ?, ?, ?, ?, ?, '')",
+                    (_bytes(unit[place]), _bytes(x[place]), now, None, *columns(outcome), now),
                 )
 
     def take(self, numbers: Iterable[int], now: float, holder: str, lease_until: float) -> list[int]:
@@ -237,34 +267,39 @@ class Store:
 
     def tell(self, number: int, outcome: Outcome, worker: str) -> bool:
         """Note what a point came to, and return whether it counts: only the first outcome of a point does."""
-        columns = (*_columns(outcome), time.time(), worker)
-        with self._lock, _explained(self.path), self._transaction() as cursor:
+        values = (*columns(outcome), time.time(), worker)
+        with self.writing() as cursor:
             cursor.execute(
-                "UPDATE points SET told = (SELECT coalesce(max(told), 0) + 1 FROM points), y = ?, noise_std = ?,"
-                " failure = ?, seconds = ?, told_at = ?, worker = ? WHERE id = ? AND told IS NULL",
-                (*columns, number),
+                f"UPDATE points SET told = {PLACE}, y = ?, noise_std = ?, failure = ?, seconds = ?, told_at = ?,"
+                " worker = ? WHERE id = ? AND told IS NULL",
+                (number, *values, number),
             )
             if cursor.rowcount:
+                keep_traceback(cursor, number, outcome)
                 return True
             found = cursor.execute("SELECT origin FROM points WHERE id = ?", (number,)).fetchone()
             if found is None or found[0] != "asked":
-                last = cursor.execute("SELECT coalesce(max(id), 0) FROM points").fetchone()[0]
-                wanted = (
-                    f"the id of a point that was asked; the last is {last}"
-                    if last
-                    else "the id of a point; none was asked"
-                )
-                raise InvalidArgument("id", number, wanted)
+                raise no_such_point(cursor, number)
             cursor.execute(
                 "INSERT INTO repeats (point, y, noise_std, failure, seconds, told_at, worker)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (number, *columns),
+                (number, *values),
             )
         return False
 
-    def _rows(self, query: str, parameters: tuple[Any, ...] = ()) -> list[Row]:
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[sqlite3.Cursor]:
+        """Provide a cursor for one transaction, of which all is on disk at the end, or nothing."""
+        with self._lock, _explained(self.path), self._transaction() as cursor:
+            yield cursor
+
+    def read(self, query: str, parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        """Return what a query gives."""
         with self._lock, _explained(self.path):
-            return [_row(values) for values in self._connection.execute(query, parameters).fetchall()]
+            return self._connection.execute(query, parameters).fetchall()
+
+    def _rows(self, query: str, parameters: tuple[Any, ...] = ()) -> list[Row]:
+        return [_row(values) for values in self.read(query, parameters)]
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Cursor]:
@@ -357,10 +392,8 @@ def _number(value: float | None) -> float:
     return math.nan if value is None else float(value)
 
 
-def _columns(outcome: Outcome) -> tuple[float | None, float | None, str, float]:
-    """Return y, its noise, the failure and the seconds for SQLite, which has no NaN."""
-    y, noise_std = (None if math.isnan(value) else float(value) for value in (outcome.value, outcome.noise_std))
-    return y, noise_std, outcome.failure[:LONGEST_REASON], float(outcome.seconds)
+def _statements(schema: str) -> list[str]:
+    return [statement for statement in schema.split(";") if statement.strip()]
 
 
 def _bytes(row: FloatArray) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,27 @@ from zhat.errors import FileError, InvalidArgument
 from zhat.estimators import METHODS
 from zhat.settings import Settings
 from zhat.stored_domain import domain_in, domain_out
+
+#: Settings that say nothing of what is estimated: a study may be opened with others.
+EXECUTION_KEYS = ("largest_failed_share",)
+
+_T = TypeVar("_T")
+
+
+class Unset:
+    """Stands for a setting that was not given."""
+
+    def __repr__(self) -> str:
+        """Return what a reader of a signature should see."""
+        return "<as stored>"
+
+
+UNSET: Final = Unset()
+
+
+def given_or(given: _T | Unset, stored: _T) -> _T:
+    """Return a setting that was given, or the stored one."""
+    return stored if isinstance(given, Unset) else given
 
 
 def settings_out(settings: Settings) -> dict[str, Any]:
@@ -63,9 +84,20 @@ def settings_in(document: dict[str, Any], path: object) -> Settings:
 
 
 def differences(stored: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
-    """Return in what two tables of settings differ, a line each."""
-    keys = [key for key in wanted if key != "hash" and stored.get(key) != wanted[key]]
+    """Return in what two tables of settings differ that must not, a line each.
+
+    The budget may grow, and what concerns only how a study is run may change. Names of axes stand for columns: in
+    another order they are others.
+    """
+    may_differ = {"hash", *EXECUTION_KEYS} | ({"budget"} if wanted["budget"] > stored["budget"] else set())
+    keys = [key for key in wanted if key not in may_differ and not _equal(stored.get(key), wanted[key])]
     return [f"{key} is {json.dumps(stored.get(key))}, not {json.dumps(wanted[key])}" for key in keys]
+
+
+def _equal(first: object, second: object) -> bool:
+    if isinstance(first, dict) and isinstance(second, dict):
+        return list(first.items()) == list(second.items())
+    return first == second
 
 
 def _hash(document: dict[str, Any]) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import math
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,23 +26,23 @@ from zhat.given import given_evaluations
 from zhat.problem import Energy, Problem, check_number, interpret, whole
 from zhat.run import Point
 from zhat.settings import LARGEST_FAILED_SHARE, Settings
-from zhat.study.holders import is_gone, this_process
+from zhat.study.asking import chosen_points, take_free
+from zhat.study.changes import (
+    Change,
+    all_changes,
+    checked_id,
+    note_attempt,
+    reopen,
+    replace_outcome,
+    to_retry,
+    without_stale_error,
+)
+from zhat.study.facts import KnownFacts
+from zhat.study.holders import this_process
 from zhat.study.store import Journal, Row, Store
-from zhat.study.stored_settings import differences, settings_in, settings_out
+from zhat.study.stored_settings import UNSET, Unset, differences, given_or, settings_in, settings_out
 from zhat.study.turns import turn
-from zhat.threads import one_blas_thread
 
-
-class Unset:
-    """Stands for a setting that was not given."""
-
-    def __repr__(self) -> str:
-        """Return what a reader of a signature should see."""
-        return "<as stored>"
-
-
-_T = TypeVar("_T")
-UNSET: Final = Unset()
 #: How long a point is held, in seconds, unless its holder says otherwise: longer than most evaluations take.
 LEASE = 86_400.0
 
@@ -55,10 +56,7 @@ class Study:
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
         self._settings = settings
-        nothing = Evaluations.empty(settings.domain.dim)
-        self._facts = {"given": nothing, "asked": nothing}
-        self._told_ids: set[int] = set()
-        self._last_told = 0
+        self._facts = KnownFacts(store, settings.domain.dim)
 
     @classmethod
     def create(
@@ -104,7 +102,7 @@ class Study:
         settings.estimator.check(settings.task(len(given)))
         study = cls(Store.create(Path(path), settings_out(settings), journal), settings)
         if len(given):
-            study._store.give(given.unit, given.x, _outcomes(given))
+            study._store.give(given.unit, given.x, given.outcomes())
         return study
 
     @classmethod
@@ -126,7 +124,7 @@ class Study:
         """Open a study that is there.
 
         Settings need not be given. Those that are must be the stored ones, or `SettingsDiffer` says how they differ;
-        only a larger budget is taken over.
+        only a larger budget and another ``largest_failed_share`` are taken over.
         """
         store = Store.open(Path(path), read_only)
         try:
@@ -134,24 +132,23 @@ class Study:
             stored = settings_in(document, path)
             _refuse_noise_function(noise_std)
             wanted = Settings.of(
-                _or(bounds, document["bounds"]),
-                _or(inverse_temperature, document["inverse_temperature"]),
-                _or(budget, stored.budget),
-                _or(noise_std, stored.noise_std),
-                _or(method, stored.estimator.name),
-                stored.seed if seed is None else _or(seed, stored.seed),
-                noise_kind=_or(noise_kind, stored.noise_kind),
-                periodic=_or(periodic, document["periodic"]),
+                given_or(bounds, document["bounds"]),
+                given_or(inverse_temperature, document["inverse_temperature"]),
+                given_or(budget, stored.budget),
+                given_or(noise_std, stored.noise_std),
+                given_or(method, stored.estimator.name),
+                stored.seed if seed is None else given_or(seed, stored.seed),
+                noise_kind=given_or(noise_kind, stored.noise_kind),
+                periodic=given_or(periodic, document["periodic"]),
                 rkhs_norm=stored.rkhs_norm,
                 rkhs_kernel=None if stored.rkhs_norm is None else stored.rkhs_kernel,
-                largest_failed_share=_or(largest_failed_share, stored.largest_failed_share),
+                largest_failed_share=given_or(largest_failed_share, stored.largest_failed_share),
             )
             new = settings_out(wanted)
-            unequal = differences(document, new)
-            if wanted.budget > stored.budget and not differences({**document, "budget": wanted.budget}, new):
-                store.set_settings(new)
-            elif unequal:
+            if unequal := differences(document, new):
                 raise SettingsDiffer(f"{path} was made with other settings: {'; '.join(unequal)}")
+            if new["hash"] != document["hash"] and not read_only:
+                store.set_settings(new)
         except BaseException:
             store.close()
             raise
@@ -189,19 +186,17 @@ class Study:
     @property
     def evaluations(self) -> Evaluations:
         """All facts: those that were given, then those that were told, in the order in which they were."""
-        return self._view()[0]
+        return self._facts.view()[0]
 
     @property
     def n_given(self) -> int:
         """How many of the evaluations were given and not spent."""
-        self._read()
-        return len(self._facts["given"])
+        return self._facts.n_given
 
     @property
     def n_told(self) -> int:
         """How many evaluations were spent, failed ones included."""
-        self._read()
-        return len(self._facts["asked"])
+        return self._facts.n_asked
 
     @property
     def rows(self) -> list[Row]:
@@ -216,7 +211,7 @@ class Study:
     @property
     def is_stopped(self) -> bool:
         """Whether so many evaluations failed that no more points are asked for."""
-        facts, n_given = self._view()
+        facts, n_given = self._facts.view()
         return self._settings.too_many_failed(facts.ok[n_given:])
 
     @property
@@ -244,21 +239,23 @@ class Study:
         check_number("lease", lease, "a number of seconds above 0", above=0.0)
         who = holder or this_process()
         with turn(self.path):
-            n_before, open_points = self._store.n_points(), self._store.open_points()
-            taken = self._take_abandoned(open_points, n, who, lease)
+            state, open_points = self._store.state(), self._store.open_points()
+            taken = [Point(row.id, row.x) for row in take_free(self._store, open_points, n, who, lease)]
             while len(taken) < n:
-                unit = self._choose(open_points, n - len(taken))
+                unit = chosen_points(self._settings, self._facts, open_points, n - len(taken))
                 if len(unit) == 0:
                     break
                 x = self._settings.domain.to_user(unit)
-                numbers = self._store.insert(n_before, unit, x, who, time.time() + lease)
+                numbers = self._store.insert(state, unit, x, who, time.time() + lease)
                 if numbers is not None:
                     return taken + [Point(number, row) for number, row in zip(numbers, x, strict=True)]
                 # Somebody asked out of turn: look again.
-                n_before, open_points = self._store.n_points(), self._store.open_points()
+                state, open_points = self._store.state(), self._store.open_points()
         return taken
 
-    def tell(self, id: int, y: float | tuple[float, float], *, seconds: float = 0.0, worker: str = "") -> bool:
+    def tell(
+        self, id: int, y: float | tuple[float, float], *, replace: bool = False, seconds: float = 0.0, worker: str = ""
+    ) -> bool:
         """Note the energy at a point, on disk before this returns.
 
         Parameters
@@ -268,37 +265,86 @@ class Study:
         y
             The energy, +inf where the integrand vanishes; or a tuple of it and its noise's standard deviation. NaN is
             noted as a failure.
+        replace
+            Whether it takes the place of what was told before, a value or a failure, which is kept in `changes`. The
+            estimate and all later points are then what they would be had it been told so at first; points that were
+            asked already stay.
         seconds, worker
             How long it took, and who did it, if that is of interest.
 
         Returns
         -------
         bool
-            Whether it counts. A point that was told already keeps its value; the other one is kept beside it.
+            Whether it counts. Without ``replace`` a point that was told already keeps its value, and the other one is
+            kept beside it.
         """
         outcome = interpret(y, float(seconds))
         numbers = y if isinstance(y, tuple) else (y,)
         if outcome.failure and not all(isinstance(value, float | int | np.number) for value in numbers):
             raise InvalidArgument("y", y, "a number, or a tuple of a number and its standard deviation")
-        return self._note(id, outcome, worker)
+        return self.record(id, outcome, worker, replace)
 
-    def fail(self, id: int, reason: str, *, seconds: float = 0.0, worker: str = "") -> bool:
-        """Note that a point could not be evaluated, and why. It counts as spent."""
-        return self._note(id, Outcome(math.nan, str(reason) or "no reason was given", float(seconds)), worker)
+    def fail(self, id: int, reason: str, *, replace: bool = False, seconds: float = 0.0, worker: str = "") -> bool:
+        """Note that a point could not be evaluated, and why. It counts as spent. ``replace`` is that of `tell`."""
+        outcome = Outcome(math.nan, str(reason) or "no reason was given", float(seconds))
+        return self.record(id, outcome, worker, replace)
 
-    def record(self, point: int, outcome: Outcome, worker: str = "") -> bool:
-        """Note an outcome that was made elsewhere, a value or a failure; return whether it counts."""
-        return self._note(point, outcome, worker)
+    def record(self, point: int, outcome: Outcome, worker: str = "", replace: bool = False) -> bool:
+        """Note an outcome that was made elsewhere, a value or a failure; return whether it counts.
+
+        One of an evaluation that never began does not, and costs nothing: its point is asked again.
+        """
+        number, who = checked_id(point), worker or this_process()
+        if outcome.never_ran:
+            note_attempt(self._store, number, outcome, who)
+            return False
+        # -0.0 and 0.0 are one number to SQLite.
+        outcome = dataclasses.replace(outcome, value=outcome.value + 0.0)
+        if replace and replace_outcome(self._store, number, outcome, who):
+            return True
+        return self._store.tell(number, outcome, who)
+
+    def withdraw(self, id: int) -> None:
+        """Take back what was told of a point, a value or a failure.
+
+        It is kept in `changes` and costs none of the budget. The point is open again, and asked for before any new one;
+        what it then comes to takes the place of what it was. For a point that is not to be evaluated again, tell a
+        failure that replaces its value.
+        """
+        if not reopen(self._store, [checked_id(id)], "withdrawn"):
+            wanted = "the id of a point that was asked and told; evaluations that were added can only be replaced"
+            raise InvalidArgument("id", id, wanted)
+
+    def retry(self, ids: Iterable[int] | None = None, *, reason: str = "") -> list[int]:
+        """Let points that failed be asked for again, before any new one; return their ids.
+
+        Their failures are kept in `changes` and cost none of the budget.
+
+        Parameters
+        ----------
+        ids
+            The points'; without them, all that failed.
+        reason
+            Only those whose reason to fail contains this.
+        """
+        failed = {row.id: row.failure for row in self.rows if row.failure and row.origin == "asked"}
+        chosen = list(failed) if ids is None else [checked_id(number) for number in ids]
+        return reopen(self._store, to_retry(failed, chosen, reason), "retried")
+
+    @property
+    def changes(self) -> list[Change]:
+        """All outcomes that do not count, or no longer: replaced, withdrawn, retried, or of energies that never ran."""
+        return all_changes(self._store)
 
     def add(self, x: ArrayLike, y: ArrayLike | tuple[ArrayLike, ArrayLike]) -> None:
         """Add evaluations from elsewhere, in the user's units: facts that cost none of the budget."""
         given = given_evaluations(self._settings.domain, x, y)
         self._settings.estimator.check(self._settings.task(self.n_given + len(given)))
-        self._store.give(given.unit, given.x, _outcomes(given))
+        self._store.give(given.unit, given.x, given.outcomes())
 
     def estimate(self) -> Estimate:
         """Return the estimate that all facts so far give."""
-        return self._settings.conclude(*self._view())
+        return without_stale_error(self._settings.conclude(*self._facts.view()), self.changes)
 
     def run(
         self,
@@ -312,7 +358,8 @@ class Study:
         """Evaluate the energy until the budget is spent, or so many seconds have passed; return the estimate then.
 
         ``vectorized``, ``workers`` and ``executor`` are those of `zhat.estimate`. An interrupt ends the run when what
-        is under way has ended, a second one at once.
+        is under way has ended, a second one at once. An energy that cannot be called at all, because a program or a
+        module is missing, ends it with `EnergyUnavailable` and costs nothing.
         """
         from zhat.study.pools import make_pool
         from zhat.study.runner import StudyRun
@@ -320,8 +367,20 @@ class Study:
         settings = self._settings
         problem = Problem(energy, settings.domain, settings.inverse_temperature, settings.noise_std, vectorized)
         with make_pool(problem, whole("workers", workers, at_least=1), executor) as pool:
-            StudyRun(self, pool, lambda progress: None, max_time).run()
+            run = StudyRun(self, pool, lambda progress: None, max_time)
+            run.run()
+        if run.unavailable is not None:
+            raise run.unavailable
         return self.estimate()
+
+    @property
+    def energies(self) -> list[dict[str, Any]]:
+        """What study files said of the energy when they were run, the latest last."""
+        return list(json.loads(self._store.meta("energies") or "[]"))
+
+    def note_energy(self, energy: dict[str, Any]) -> None:
+        """Note what a study file says of the energy."""
+        self._store.set_meta("energies", json.dumps([*self.energies, energy]))
 
     def renew(self, lease: float, holder: str | None = None) -> None:
         """Hold all points that a holder has for so many seconds from now."""
@@ -331,62 +390,8 @@ class Study:
         """Give all points back that a holder has and will not evaluate."""
         self._store.release(holder or this_process())
 
-    def _note(self, number: int, outcome: Outcome, worker: str) -> bool:
-        if isinstance(number, bool) or not isinstance(number, int | np.integer):
-            raise InvalidArgument("id", number, "the id of a point that was asked")
-        # -0.0 and 0.0 are one number to SQLite.
-        return self._store.tell(int(number), replace(outcome, value=outcome.value + 0.0), worker or this_process())
-
-    def _take_abandoned(self, open_points: list[Row], n: int, who: str, lease: float) -> list[Point]:
-        """Return up to ``n`` open points that nobody holds any more, now held by somebody."""
-        now = time.time()
-        gone = {holder for holder in {row.holder for row in open_points} if is_gone(holder)}
-        free = [row for row in open_points if row.lease_until < now or row.holder in gone][:n]
-        if not free:
-            return []
-        taken = set(self._store.take([row.id for row in free], now, who, now + lease))
-        return [Point(row.id, row.x) for row in free if row.id in taken]
-
-    def _choose(self, open_points: list[Row], n: int) -> FloatArray:
-        settings, dim = self._settings, self._settings.domain.dim
-        facts, n_given = self._view()
-        # The facts were read last: what was told in between is no longer open.
-        pending = [row.unit for row in open_points if row.id not in self._told_ids]
-        n_spent = len(facts) - n_given
-        n = min(n, settings.budget - n_spent - len(pending))
-        if n <= 0 or settings.too_many_failed(facts.ok[n_given:]):
-            return np.empty((0, dim))
-        with one_blas_thread():
-            return settings.estimator.ask(settings.task(n_given), facts, np.array(pending).reshape(-1, dim), n)
-
-    def _view(self) -> tuple[Evaluations, int]:
-        """Return all facts, and how many of them were given, as of one moment: others tell all the time."""
-        self._read()
-        given, asked = self._facts["given"], self._facts["asked"]
-        return given.followed_by(asked).with_all_stds(), len(given)
-
-    def _read(self) -> None:
-        """Read what was told since the last look, by anybody."""
-        new = self._store.told_after(self._last_told)
-        for origin, facts in self._facts.items():
-            rows = [row for row in new if row.origin == origin]
-            if rows:
-                x, unit = np.array([row.x for row in rows]), np.array([row.unit for row in rows])
-                self._facts[origin] = facts.extended(x, unit, [row.outcome for row in rows])
-        if new:
-            self._told_ids.update(row.id for row in new)
-            self._last_told = new[-1].told or 0
-
-
-def _or(given: _T | Unset, stored: _T) -> _T:
-    return stored if isinstance(given, Unset) else given
-
 
 def _refuse_noise_function(noise_std: Any) -> None:
     if callable(noise_std):
         wanted = "a number, or None to learn it; noise that differs is told with each value, as (y, std)"
         raise InvalidArgument("noise_std", noise_std, wanted)
-
-
-def _outcomes(given: Evaluations) -> list[Outcome]:
-    return [Outcome(float(y), "", 0.0, float(std)) for y, std in zip(given.y, given.noise_std, strict=True)]

@@ -1,0 +1,37 @@
+"""Which points are asked for next: those that nobody holds any more, then new ones that the method chooses."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from zhat.core.arrays import FloatArray
+from zhat.settings import Settings
+from zhat.study.facts import KnownFacts
+from zhat.study.holders import is_gone
+from zhat.study.store import Row, Store
+from zhat.threads import one_blas_thread
+
+
+def take_free(store: Store, open_points: list[Row], n: int, holder: str, lease: float) -> list[Row]:
+    """Return up to ``n`` open points whose holder is gone, or whose lease has run out, now held by somebody."""
+    now = time.time()
+    gone = {name for name in {row.holder for row in open_points} if is_gone(name)}
+    free = [row for row in open_points if row.lease_until < now or row.holder in gone][:n]
+    taken = set(store.take([row.id for row in free], now, holder, now + lease)) if free else set()
+    return [row for row in free if row.id in taken]
+
+
+def chosen_points(settings: Settings, known: KnownFacts, open_points: list[Row], n: int) -> FloatArray:
+    """Return up to ``n`` new points of the unit cube, chosen with those in mind that are open."""
+    dim = settings.domain.dim
+    facts, n_given = known.view()
+    # The facts were read last: what was told in between is no longer open.
+    pending = [row.unit for row in open_points if row.id not in known.told_ids]
+    n_spent = len(facts) - n_given
+    n = min(n, settings.budget - n_spent - len(pending))
+    if n <= 0 or settings.too_many_failed(facts.ok[n_given:]):
+        return np.empty((0, dim))
+    with one_blas_thread():
+        return settings.estimator.ask(settings.task(n_given), facts, np.array(pending).reshape(-1, dim), n)
