@@ -134,11 +134,11 @@ def _exponent(text: str) -> float | Literal["log"]:
 
 @app.command()
 def plan(
-    run: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="An estimate that was saved.")],
+    run: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="An estimate that was saved, or a study.")],
     relative_error: Annotated[float, typer.Option(help="What Z is to be known to.")] = 0.01,
 ) -> None:
     """Say how many more evaluations an accuracy would cost."""
-    typer.echo(str(zhat.load(run).plan(relative_error)))
+    typer.echo(str(cli_study.estimate_in(run).plan(relative_error)))
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""The commands for studies: init, run, show, ask, tell and export."""
+"""The commands for studies: init, run, show, ask, tell, withdraw, retry and export."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import typer
 from rich.console import Console
 
 import zhat
-from zhat.evaluations import Outcome
 from zhat.study.study import LEASE
 
 if TYPE_CHECKING:
@@ -19,7 +18,10 @@ if TYPE_CHECKING:
     from zhat.study.runner import Ending
 
 #: What the commands end with. Whatever zhat refuses ends with 2.
-EXIT_CODES: dict[Ending, int] = {"done": 0, "stopped": 3, "out of time": 3, "too many failed": 4}
+EXIT_CODES: dict[Ending, int] = {"done": 0, "no energy": 2, "stopped": 3, "out of time": 3, "too many failed": 4}
+
+#: What every SQLite file begins with.
+_SQLITE = b"SQLite format 3\0"
 
 StudyPath = Annotated[Path, typer.Argument(help="A study's TOML file or its database.")]
 
@@ -41,13 +43,16 @@ def run(
     workers: Annotated[int | None, typer.Option(min=1, help="Processes that evaluate side by side.")] = None,
     dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler to evaluate on.")] = None,
     max_time: Annotated[str | None, typer.Option(help="End in time, as 3h50m or 600 (seconds).")] = None,
+    allow_changed_energy: Annotated[
+        bool, typer.Option("--allow-changed-energy", help="Go on with another function or command than before.")
+    ] = False,
 ) -> None:
     """Run a study: begin it, or go on where it was.
 
     Ctrl-C ends it when what runs is done, twice at once; nothing that was told is lost. Exit status: 0 the budget is
     spent; 2 something is wrong with what was given; 3 stopped before the end; 4 too many evaluations failed.
     """
-    from zhat.study.energies import problem_of
+    from zhat.study.energies import check_energy, problem_of
     from zhat.study.file import parse_duration, read_study_file
     from zhat.study.pools import make_pool
     from zhat.study.runner import StudyRun
@@ -58,18 +63,29 @@ def run(
     console = Console(stderr=True)
     with _create_or_open(file) as study:
         problem = problem_of(file, study.settings)
+        check_energy(study, file.energy, allow_changed_energy)
         with make_pool(problem, workers or file.workers, dask or file.dask) as pool, study_progress(console) as show:
-            ending = StudyRun(study, pool, show, limit).run()
+            run = StudyRun(study, pool, show, limit)
+            ending = run.run()
         _conclude(study, ending, path, console)
+        if run.unavailable is not None:
+            raise run.unavailable
     raise typer.Exit(EXIT_CODES[ending])
 
 
-def show(path: StudyPath) -> None:
+def show(
+    path: StudyPath,
+    failures: Annotated[bool, typer.Option("--failures", help="What failed, why, and where it came from.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="All of it as JSON.")] = False,
+) -> None:
     """Say what a study knows so far: log Z, what was spent, what failed, and who has open points."""
-    from zhat.view.study import study_summary
+    from zhat.view.study import failures_text, study_document, study_summary
 
     with _open(path, read_only=True) as study:
-        typer.echo(study_summary(study))
+        if as_json:
+            typer.echo(json.dumps(study_document(study), indent=1, allow_nan=False))
+        else:
+            typer.echo(failures_text(study) if failures else study_summary(study))
 
 
 def ask(
@@ -99,27 +115,54 @@ def ask(
 def tell(
     path: StudyPath,
     results: Annotated[Path, typer.Argument(help="A table with columns id and y; also std and failure.")],
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Let the results count instead of what was told before, which is kept.")
+    ] = False,
 ) -> None:
-    """Tell a study what points came to, from a CSV table."""
-    from zhat.study.table import read_results
+    """Tell a study what points came to, from a CSV table.
+
+    Coordinates need not be in the table; those that are must be the ones that came with the id.
+    """
+    from zhat.study.telling import tell_table
 
     with _open(path) as study:
-        n_repeats = n_failed = 0
-        found = read_results(results, study.settings.domain.names)
-        known = {row.id for row in study.rows if row.origin == "asked"}
-        for result in found:
-            if result.id not in known:
-                raise zhat.InvalidArgument("id", result.id, f"one that was asked; nothing of {results} was told")
-        for result in found:
-            outcome = Outcome(result.value, result.failure, 0.0, result.noise_std)
-            n_repeats += not study.record(result.id, outcome, worker="command line")
-            n_failed += bool(result.failure)
-        typer.echo(
-            f"{len(found)} told"
-            + (f", {n_failed} of them failures" if n_failed else "")
-            + (f", {n_repeats} of points that had a value, which is kept" if n_repeats else "")
-            + f"; {study.n_told} of {study.budget} evaluations are spent"
-        )
+        told = tell_table(study, results, replace, worker="command line")
+        parts = [f"{told.n} told"]
+        if told.n_failed:
+            parts.append(f"{told.n_failed} of them failures")
+        if told.n_replaced:
+            parts.append(f"{told.n_replaced} instead of what was told before, which is kept")
+        if told.n_repeats:
+            parts.append(f"{told.n_repeats} of points that had a value, which is kept")
+        typer.echo(f"{', '.join(parts)}; {_spent(study)}")
+        if told.n_repeats:
+            typer.echo(f"to let these results count instead: zhat tell --replace {path} {results}", err=True)
+
+
+def withdraw(
+    path: StudyPath,
+    ids: Annotated[list[int], typer.Argument(help="The ids of points that were told.")],
+) -> None:
+    """Take back what was told of points: it is kept and does not count, and the points are asked for again."""
+    with _open(path) as study:
+        told = {row.id for row in study.rows if row.told is not None and row.origin == "asked"}
+        for number in ids:
+            if number not in told:
+                raise zhat.InvalidArgument("id", number, "ids of points that were told; nothing was withdrawn")
+        for number in ids:
+            study.withdraw(number)
+        typer.echo(f"{_to_be_asked(len(ids))}; {_spent(study)}")
+
+
+def retry(
+    path: StudyPath,
+    ids: Annotated[list[int] | None, typer.Option("--id", help="Only this point; may be given again.")] = None,
+    reason: Annotated[str, typer.Option(help="Only failures whose reason contains this.")] = "",
+) -> None:
+    """Let points that failed be asked for again: their failures are kept and do not count."""
+    with _open(path) as study:
+        retried = study.retry(ids or None, reason=reason)
+        typer.echo(f"{_to_be_asked(len(retried)) if retried else 'nothing has failed'}; {_spent(study)}")
 
 
 def export(
@@ -137,10 +180,28 @@ def export(
         write_evaluations(sys.stdout, study.settings.domain.names, [row for row in study.rows if row.told is not None])
 
 
+def estimate_in(path: Path) -> zhat.Estimate:
+    """Return the estimate that a file holds: one that was saved, or that of a study."""
+    with path.open("rb") as file:
+        is_database = file.read(len(_SQLITE)) == _SQLITE
+    if path.suffix != ".toml" and not is_database:
+        return zhat.load(path)
+    with _open(path, read_only=True) as study:
+        return study.estimate()
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands to the command line."""
-    for command in (init, run, show, ask, tell, export):
+    for command in (init, run, show, ask, tell, withdraw, retry, export):
         app.command()(command)
+
+
+def _spent(study: zhat.Study) -> str:
+    return f"{study.n_told} of {study.budget} evaluations are spent"
+
+
+def _to_be_asked(n: int) -> str:
+    return f"{n} point{'s' if n != 1 else ''} will be asked for again, before any new one"
 
 
 def _salvage(path: Path) -> None:
@@ -202,8 +263,11 @@ def _conclude(study: zhat.Study, ending: Ending, path: Path, console: Console) -
     typer.echo(study_summary(study))
     if ending in ("stopped", "out of time"):
         console.print(f"{ending}; to go on: zhat run {path}", markup=False, highlight=False, soft_wrap=True)
+    elif ending == "no energy":
+        console.print(f"to go on when this is mended: zhat run {path}", markup=False, highlight=False, soft_wrap=True)
     elif ending == "too many failed":
-        console.print("stopped: too many evaluations failed", markup=False, highlight=False)
+        again = f"to see why: zhat show --failures {path}; to ask for these points again: zhat retry {path}"
+        console.print(f"stopped: too many evaluations failed; {again}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _why_fewer(study: zhat.Study, n: int) -> str:

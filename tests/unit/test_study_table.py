@@ -323,3 +323,19 @@ CELLS = st.sampled_from(
 def test_random_tables(tmp_path, header, rows, separator, end, names):
     text = end.join([header, *(separator.join(row) for row in rows)])
     read_or_refuse(tmp_path, text.encode(errors="replace"), names)
+
+
+def test_coordinates_beside_results_are_read_where_there_are_any(tmp_path):
+    path = tmp_path / "results.csv"
+    path.write_text("id,b,y,a,failure\n1,0.5,1.0,,\n2,-1e-3,,0.25,broken\n")
+    first, second = read_results(path, ("a", "b", "c"))
+    assert (first.x, first.line) == ({"b": 0.5}, 2)
+    assert (second.x, second.line, second.failure) == ({"a": 0.25, "b": -1e-3}, 3, "broken")
+    assert read_results(path)[0].x == {}
+
+
+@pytest.mark.parametrize("cell", ["high", "0.5 mm", "nan", "inf", '"0,5"'])
+def test_coordinates_that_are_no_numbers_are_refused(tmp_path, cell):
+    error = refused(tmp_path, f"id,a,y\n1,{cell},1.0\n", ("a",))
+    assert (error.line, error.column) == (2, "a")
+    assert "coordinate" in error.wanted

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import json
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-from zhat.errors import InvalidArgument
+from zhat.errors import InvalidArgument, SettingsDiffer
 from zhat.problem import Energy, Problem
 from zhat.settings import Settings
 from zhat.study.command import CommandEnergy
 from zhat.study.file import CommandSpec, FunctionSpec, StudyFile
+from zhat.study.study import Study
 
 
 def problem_of(file: StudyFile, settings: Settings) -> Problem:
@@ -24,6 +27,34 @@ def problem_of(file: StudyFile, settings: Settings) -> Problem:
     energy = _command(spec, file, settings) if isinstance(spec, CommandSpec) else load_function(spec, file.path.parent)
     vectorized = isinstance(spec, FunctionSpec) and spec.vectorized
     return Problem(energy, settings.domain, settings.inverse_temperature, settings.noise_std, vectorized)
+
+
+def identity(spec: FunctionSpec | CommandSpec) -> dict[str, Any]:
+    """Return what tells one energy from another: a function's name, or a command, wherever they lie.
+
+    How it is called, such as its timeout, is no part of this, and neither is what its file says: programs are mended.
+    """
+    if isinstance(spec, CommandSpec):
+        program, *arguments = spec.command
+        return {"command": [program.rpartition("/")[2] or program, *arguments]}
+    source = spec.source.name if isinstance(spec.source, Path) else spec.source
+    return {"function": f"{source}:{spec.name}"}
+
+
+def check_energy(study: Study, spec: FunctionSpec | CommandSpec | None, allow_changed: bool = False) -> None:
+    """Raise `SettingsDiffer` if a study has values of another energy, unless that is allowed; note which it is now."""
+    if spec is None:
+        return
+    now, before = identity(spec), study.energies
+    if before and before[-1] == now:
+        return
+    n_values = len(study.evaluations.ok[study.n_given :].nonzero()[0])
+    if before and n_values and not allow_changed:
+        raise SettingsDiffer(
+            f"{study.path} has {n_values} values of another energy: {_shown(before[-1])}, not {_shown(now)}; if both"
+            " give the same values, say so: --allow-changed-energy"
+        )
+    study.note_energy(now)
 
 
 def load_function(spec: FunctionSpec, folder: Path) -> Energy:
@@ -75,3 +106,7 @@ def _command(spec: CommandSpec, file: StudyFile, settings: Settings) -> CommandE
         keep_folders=spec.keep_folders,
         base=str(file.path.parent),
     )
+
+
+def _shown(energy: dict[str, Any]) -> str:
+    return ", ".join(f"{kind} {json.dumps(what)}" for kind, what in energy.items())

@@ -8,8 +8,8 @@ import itertools
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol, TextIO
@@ -104,12 +104,18 @@ class Result:
         The standard deviation of its noise; NaN if it was not told.
     failure
         Why it failed; "" if it did not.
+    line
+        Where the file says so.
+    x
+        By the names of their axes, the coordinates that the file has beside it.
     """
 
     id: int
     value: float
     noise_std: float
     failure: str
+    line: int = 0
+    x: Mapping[str, float] = field(default_factory=dict)
 
 
 def write_points(file: TextIO, names: Sequence[str], points: Iterable[Point]) -> None:
@@ -148,7 +154,8 @@ def read_results(path: str | os.PathLike[str], names: Sequence[str] = ()) -> lis
         A file with a header. It needs a column ``id`` and one of ``y``, ``energy`` and ``value``; there may be one of
         ``std`` and ``noise_std``, and one of ``failure`` and ``error``. Other columns mean nothing.
     names
-        The axes. A column of that name holds coordinates, even if it could be one of those above.
+        The axes. A column of that name holds coordinates, even if it could be one of those above. They need not be
+        there.
 
     Raises
     ------
@@ -178,6 +185,7 @@ class _Columns:
     value: int
     std: int | None
     failure: int | None
+    axes: dict[str, int]
     header: tuple[str, ...]
 
 
@@ -202,9 +210,17 @@ class _Row:
         if given and failure:
             problem = f"is {shown(given)} although the evaluation failed ({shown(failure)})"
             raise self._error(self.columns.value, problem, "a value or a failure, not both")
+        x = {name: self._coordinate(column) for name, column in self.columns.axes.items() if self._cell(column)}
         if failure:
-            return Result(number, math.nan, math.nan, failure)
-        return Result(number, self._value(given), self._std(), "")
+            return Result(number, math.nan, math.nan, failure, self.line, x)
+        return Result(number, self._value(given), self._std(), "", self.line, x)
+
+    def _coordinate(self, column: int) -> float:
+        given = self._cell(column)
+        value = _finite(given)
+        if value is None:
+            raise self._error(column, _problem(given), "the coordinate that came with the point, or nothing")
+        return value
 
     def _id(self) -> int:
         given = self._cell(self.columns.id)
@@ -307,8 +323,11 @@ def _opened(file: str, lines: list[str]) -> tuple[_Record, Iterator[_Record]]:
 def _columns(file: str, number: int, header: list[str], names: Sequence[str]) -> _Columns:
     """Return where the columns are that mean something."""
     taken = {header.index("id")}
+    columns_of_axes: dict[str, int] = {}
     for name in names:
-        taken.update([i for i, column in enumerate(header) if column == name.strip() and i not in taken][:1])
+        for found in [i for i, column in enumerate(header) if column == name.strip() and i not in taken][:1]:
+            taken.add(found)
+            columns_of_axes[name] = found
 
     def find(accepted: Sequence[str]) -> int | None:
         found = [i for i, column in enumerate(header) if column in accepted and i not in taken]
@@ -325,7 +344,7 @@ def _columns(file: str, number: int, header: list[str], names: Sequence[str]) ->
         axes = f", and none that is an axis ({listed(names)})" if names else ""
         wanted = f"one of {listed(_VALUE_COLUMNS)}{axes}{_alike(header, _VALUE_COLUMNS)}"
         raise TableError(file, number, "y", f"is missing; the columns are {shown(header)}", wanted)
-    return _Columns(header.index("id"), value, std, failure, tuple(header))
+    return _Columns(header.index("id"), value, std, failure, columns_of_axes, tuple(header))
 
 
 def _alike(header: Sequence[str], accepted: Sequence[str]) -> str:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import contextlib
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
 from zhat.estimate import Estimate
+from zhat.study.changes import Change
 from zhat.study.runner import Progress
 from zhat.study.store import Row
 from zhat.study.study import Study
@@ -87,12 +90,93 @@ def study_summary(study: Study) -> str:
         lines.append(f"nothing is told yet; the budget is {study.budget}")
     now = time.time()
     for holder, rows in _by_holder(open_points).items():
+        if not holder:
+            lines.append(f"open      {len(rows)} held by nobody: they will be asked for before any new one")
+            continue
         left = max(row.lease_until for row in rows) - now
         until = f"for {duration(left)} more" if left > 0 else "too long: they will be asked again"
         lines.append(f"open      {len(rows)} held by {holder}, {until}")
     if study.n_repeats:
         lines.append(f"repeats   {study.n_repeats} outcomes of points that had one; they are kept and do not count")
+    if kinds := Counter(change.kind for change in study.changes):
+        counts = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+        lines.append(f"changes   outcomes that do not count: {counts}; they are kept")
     return "\n".join(lines)
+
+
+def failures_text(study: Study) -> str:
+    """Return what failed: each reason with its points and the first traceback, then what never ran."""
+    facts = study.evaluations
+    ids = _ids_by_reason(study)
+    parts = []
+    for reason, count in facts.failures_by_reason():
+        parts.append(f"{count} x {reason}")
+        if ids.get(reason):
+            parts.append(_indented(f"points {', '.join(map(str, ids[reason]))}"))
+        if traceback := facts.tracebacks.get(reason):
+            parts.append(_indented(traceback))
+    for reason, count in Counter(c.outcome.failure for c in study.changes if c.kind == "never ran").most_common():
+        parts.append(f"never ran, {count} x {reason}")
+    return "\n".join(parts) or "nothing has failed"
+
+
+def study_document(study: Study) -> dict[str, Any]:
+    """Return all that a study knows so far as plain data, in which what is no finite number is None or a word."""
+    estimate, now = study.estimate(), time.time()
+    facts, ids = estimate.evaluations, _ids_by_reason(study)
+    return {
+        "path": str(study.path),
+        "log_z": _plain(estimate.log_z),
+        "std_error": _plain(estimate.std_error),
+        "interval": [_plain(end) for end in estimate.interval(0.95)],
+        "status": estimate.status,
+        "method": estimate.method,
+        "inverse_temperature": [estimate.inverse_temperature, *estimate.other_inverse_temperatures],
+        "axes": list(study.settings.domain.names),
+        "seed": estimate.seed,
+        "budget": study.budget,
+        "n_told": estimate.n_evaluations,
+        "n_given": estimate.n_given,
+        "n_failed": facts.n_failed,
+        "is_stopped": study.is_stopped,
+        "failures": [
+            {"reason": reason, "count": count, "ids": ids.get(reason, []), "traceback": facts.tracebacks.get(reason)}
+            for reason, count in facts.failures_by_reason()
+        ],
+        "open": [
+            {"holder": holder, "ids": [row.id for row in rows], "seconds_left": max(r.lease_until for r in rows) - now}
+            for holder, rows in _by_holder(study.open_points).items()
+        ],
+        "n_repeats": study.n_repeats,
+        "changes": [_change(change) for change in study.changes],
+        "diagnostics": {key: _plain(value) for key, value in estimate.diagnostics.items()},
+    }
+
+
+def _change(change: Change) -> dict[str, Any]:
+    was = change.outcome
+    numbers = {"y": was.value, "std": was.noise_std, "changed_at": change.changed_at}
+    plain = {key: _plain(value) for key, value in numbers.items()}
+    return {"id": change.point, "change": change.kind, "failure": was.failure, **plain}
+
+
+def _plain(value: float | str) -> float | str | None:
+    """Return a number for JSON: None for NaN, and a word for what is infinite."""
+    if isinstance(value, str):
+        return value
+    return None if math.isnan(value) else float(value) if math.isfinite(value) else str(float(value))
+
+
+def _ids_by_reason(study: Study) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for row in study.rows:
+        if row.failure:
+            found.setdefault(row.failure, []).append(row.id)
+    return found
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"    {line}" for line in text.splitlines())
 
 
 def _by_holder(rows: list[Row]) -> dict[str, list[Row]]:
