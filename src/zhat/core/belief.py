@@ -12,7 +12,7 @@ from scipy.special import log_ndtr
 from zhat.core.arrays import FloatArray, blocks
 from zhat.core.fit import Search
 from zhat.core.kernels import Kernel
-from zhat.core.logspace import log_sum_exp
+from zhat.core.logspace import log_mean_exp, log_sum_exp
 from zhat.core.models import INTEGRAND, LARGEST_HARMLESS_NOISE, Heights, Model, fit_model
 from zhat.core.target import Region, evenly_spread
 
@@ -29,6 +29,7 @@ N_PAIRS = 4
 #: Variances that noise may hide, as shares of its own, the largest first; and what is hardly less likely than the best.
 HIDDEN_SCALES = (100.0, 1e-3, 16)
 HARDLY_LESS_LIKELY = 2.0
+HIDDEN_DRAWS = 64
 #: Points on which their doubt is compared, and the most that it may come to.
 N_DOUBT = 512
 LARGEST_DOUBT = 100.0
@@ -181,10 +182,19 @@ def hidden_by_noise(model: Model, region: Region, base: FloatArray) -> float:
         kernel = Kernel(model.spec.nu, search.prior.median, float(scale))
         value = -search.likelihood.value_and_gradient(search.rescaled(kernel, search.spread**-2), search.noise)[0]
         if value - lowest < HARDLY_LESS_LIKELY:
-            other = model.with_kernel(kernel)
-            shift = _log_mean(other, region, base) - _log_mean(model, region, base)
-            return 0.25 * shift**2 + 0.5 * first_order_variance(other, region.equally_weighted(N_DOUBT))
+            found = _drawn_log_means(model.with_kernel(kernel), region, base) - _log_mean(model, region, base)
+            return 0.5 * float(np.mean(found**2))
     return 0.0
+
+
+def _drawn_log_means(model: Model, region: Region, base: FloatArray) -> FloatArray:
+    """Return log ∫ e^{-h}, less that which the region stands for, of draws of the heights there."""
+    chosen = evenly_spread(region.weights, N_DOUBT)
+    z = model.coordinates(region.points[chosen])
+    values, vectors = np.linalg.eigh(model.process.covariance(z))
+    normal = np.random.default_rng(0).standard_normal((HIDDEN_DRAWS, len(chosen)))
+    heights = model.process.mean(z) + (normal * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    return np.array([log_mean_exp(row) for row in base[chosen] - heights])
 
 
 def plausible_variants(model: Model, n: int, generator: np.random.Generator) -> list[Model]:
