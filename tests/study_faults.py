@@ -48,6 +48,26 @@ print(*told)
 """
 
 
+#: A process that makes or opens the study of each of many study files, at the moment at which others do the same, asks
+#: for a point, and prints the seed that it found.
+CREATOR = """
+import sys, time
+from pathlib import Path
+from zhat.cli_study import _create_or_open
+from zhat.study.file import read_study_file
+folder, place, n_processes, n_rounds = Path(sys.argv[1]), *map(int, sys.argv[2:])
+for number in range(n_rounds):
+    file = read_study_file(folder / f"{number}.toml")
+    (folder / f"{number}-ready-{place}").touch()
+    limit = time.monotonic() + 30
+    while not all((folder / f"{number}-ready-{other}").exists() for other in range(n_processes)):
+        assert time.monotonic() < limit, "the others are gone"
+    with _create_or_open(file) as study:
+        (point,) = study.ask()
+        print(number, study.settings.seed, point.id, flush=True)
+"""
+
+
 def energy(x):
     """Return what the runner tells."""
     u, v = x
@@ -67,6 +87,21 @@ def start(code, *arguments):
         text=True,
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
     )
+
+
+def create_at_once(folder, n_processes, n_rounds, content=None):
+    """Let so many processes make the same study at once, many times; return what each printed, round by round.
+
+    With ``content`` a file is there before, with these bytes.
+    """
+    for number in range(n_rounds):
+        (folder / f"{number}.toml").write_text('[study]\nbudget = 20\nmethod = "mc"\n[bounds]\na = [0, 1]\n')
+        if content is not None:
+            (folder / f"{number}.db").write_bytes(content)
+    processes = [start(CREATOR, folder, place, n_processes, n_rounds) for place in range(n_processes)]
+    outputs = [process.communicate(timeout=120)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0] * n_processes
+    return [[tuple(map(int, line.split())) for line in output.splitlines()] for output in outputs]
 
 
 def run_and_kill(path, kills, seconds, longest, seed=0):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from pathlib import Path
@@ -11,6 +12,8 @@ import typer
 from rich.console import Console
 
 import zhat
+from zhat.errors import StudyExists
+from zhat.study.database import is_absent
 from zhat.study.study import LEASE
 
 if TYPE_CHECKING:
@@ -244,12 +247,14 @@ def _open(path: Path, read_only: bool = False) -> zhat.Study:
 
 def _create_or_open(file: StudyFile) -> zhat.Study:
     """Return the study of a file: a new one, or the one that is there, if it has the same settings."""
-    if not file.database.exists():
-        return zhat.Study.create(
-            file.database, file.bounds, file.inverse_temperature, file.budget, file.noise_std, file.method, file.seed,
-            noise_kind=file.noise_kind, periodic=file.periodic, largest_failed_share=file.largest_failed_share,
-            journal=file.journal,
-        )  # fmt: skip
+    if is_absent(file.database):
+        # Others may do the same at this moment: whoever is late opens what is there.
+        with contextlib.suppress(StudyExists):
+            return zhat.Study.create(
+                file.database, file.bounds, file.inverse_temperature, file.budget, file.noise_std, file.method,
+                file.seed, noise_kind=file.noise_kind, periodic=file.periodic,
+                largest_failed_share=file.largest_failed_share, journal=file.journal,
+            )  # fmt: skip
     return zhat.Study.open(
         file.database, bounds=file.bounds, inverse_temperature=file.inverse_temperature, budget=file.budget,
         noise_std=file.noise_std, method=file.method, seed=file.seed, noise_kind=file.noise_kind,

@@ -54,6 +54,10 @@ class FileError(ZhatError, ValueError):
     """A file that is not what it should be: broken, of another kind, or of a newer version."""
 
 
+class StudyExists(FileError):
+    """A study that cannot be made because a file of that name is there."""
+
+
 class StorageError(ZhatError, OSError):
     """A study that cannot be written or reached: a full disk, a read-only folder, a lock that nobody gives up."""
 

@@ -45,6 +45,31 @@ def test_many_processes_on_either_journal(journal, tmp_path):
     faults.share(tmp_path / "study.db", n_processes=3, n_at_once=4)
 
 
+@pytest.mark.parametrize("content", [None, b""], ids=["absent", "empty"])
+def test_of_many_that_make_a_study_at_once_one_does_and_the_others_open_it(content, tmp_path):
+    n_processes, n_rounds = 4, 50
+    found = faults.create_at_once(tmp_path, n_processes, n_rounds, content)
+    for number in range(n_rounds):
+        rounds, seeds, points = zip(*(printed[number] for printed in found), strict=True)
+        assert set(rounds) == {number}
+        # The seed is drawn where the study is made: with two of them, there were two studies.
+        assert len(set(seeds)) == 1
+        assert sorted(points) == list(range(1, n_processes + 1))
+    assert not [path.name for path in tmp_path.iterdir() if "-new-" in path.name]
+
+
+def test_commands_that_begin_the_same_study_at_once_all_end_well(tmp_path):
+    (tmp_path / "energies.py").write_text("def energy(x):\n    return float(x[0])\n")
+    text = '[study]\nbudget = 12\nmethod = "mc"\n[bounds]\na = [0, 1]\n[energy]\nfunction = "energies.py:energy"\n'
+    (tmp_path / "study.toml").write_text(text)
+    command = [shutil.which("zhat", path=str(sys.executable).rpartition("/")[0]), "run", "study.toml"]
+    running = [subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) for _ in range(4)]
+    errors = [process.communicate(timeout=120)[1] for process in running]
+    assert [process.returncode for process in running] == [0] * 4, errors
+    with zhat.Study.open(tmp_path / "study.db") as study:
+        assert study.n_told == 12
+
+
 def on_a_small_disk(tmp_path, script, size=1000):
     folder = tmp_path / "disk"
     folder.mkdir()

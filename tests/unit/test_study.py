@@ -1,5 +1,6 @@
 """A study on disk: what it keeps, whom it gives points to, and what it refuses."""
 
+import errno
 import json
 import math
 import os
@@ -217,6 +218,49 @@ def test_a_file_that_exists_or_does_not(path):
         zhat.Study.open(path.with_name("other.db"))
     with pytest.raises(zhat.FileError, match="there is no folder"):
         created(path.parent / "nowhere" / "study.db")
+
+
+def test_an_empty_file_is_no_study_and_is_replaced_by_one(path):
+    path.touch()
+    with pytest.raises(zhat.FileError, match="there is no study .*: the file is empty"):
+        zhat.Study.open(path)
+    created(path).close()
+    with zhat.Study.open(path) as study:
+        assert study.budget == 20
+
+
+def test_a_study_that_could_not_be_made_leaves_nothing_behind(path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "link", full)
+    with pytest.raises(zhat.StorageError, match="cannot be made: No space left on device"):
+        created(path)
+    assert [left.name for left in path.parent.iterdir()] == ["study.db-turn"]
+
+
+def test_a_study_is_made_where_there_are_no_hard_links(path, monkeypatch):
+    def refused(*_):
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", refused)
+    created(path).close()
+    with zhat.Study.open(path) as study:
+        assert len(study.ask(3)) == 3
+    assert not [left.name for left in path.parent.iterdir() if "-new-" in left.name]
+
+
+def test_what_was_given_is_made_with_the_study_or_not_at_all(path, monkeypatch):
+    class Killed(BaseException):
+        pass
+
+    def killed(*_):
+        raise Killed
+
+    monkeypatch.setattr(zhat.study.store.Store, "give", killed)
+    with pytest.raises(Killed):
+        created(path, method="auto", x0=[[0.5, 0.5]], y0=[1.0])
+    assert not path.exists()
 
 
 def test_files_that_are_no_studies(path):

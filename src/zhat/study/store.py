@@ -20,18 +20,19 @@ from typing import Any, Literal
 import numpy as np
 
 from zhat.core.arrays import FloatArray
-from zhat.errors import FileError, InvalidArgument, StorageError
+from zhat.errors import FileError, InvalidArgument
 from zhat.evaluations import Outcome
 from zhat.study.changes import LATER_SCHEMA, PLACE, columns, keep_traceback, no_such_point
+from zhat.study.database import connect, damaged, explained, is_absent, made_whole
 
 #: Marks a SQLite file as a study; the version rises with every change that an older zhat could not read.
 APPLICATION_ID = 0x5A484154
 SCHEMA_VERSION = 1
-#: How long a transaction waits for those of other processes, in seconds.
-BUSY_SECONDS = 60.0
 #: "rollback" for network file systems, on which a write-ahead log cannot be shared.
 Journal = Literal["wal", "rollback"]
 _JOURNAL_MODES: dict[Journal, str] = {"wal": "WAL", "rollback": "DELETE"}
+#: Evaluations from elsewhere: where, on the unit cube and in the user's units, and what they came to.
+Given = tuple[FloatArray, FloatArray, list[Outcome]]
 
 #: All tables. What `zhat.study.salvage` reads from damaged files are these columns.
 SCHEMA = """
@@ -103,36 +104,28 @@ class Store:
         self._has_changes = False
 
     @classmethod
-    def create(cls, path: Path, settings: dict[str, Any], journal: Journal) -> Store:
-        """Make a new file, which must not exist."""
+    def create(cls, path: Path, settings: dict[str, Any], journal: Journal, given: Given | None = None) -> Store:
+        """Make a new file, which must not exist, with evaluations from elsewhere: all of it at once, or nothing."""
         if journal not in _JOURNAL_MODES:
             raise InvalidArgument("journal", journal, " or ".join(map(repr, _JOURNAL_MODES)))
-        if path.exists():
-            raise FileError(f"{path} exists already: open it, or choose another name")
-        if not path.parent.is_dir():
-            raise FileError(f"{path} cannot be made: there is no folder {path.parent}")
-        with _explained(path):
-            store = cls(path, _connect(path, "rwc"))
-            with store._transaction() as cursor:
-                if cursor.execute("PRAGMA application_id").fetchone()[0]:
-                    raise FileError(f"{path} exists already: open it, or choose another name")
-                # Not executescript, which would end the transaction: a file is a study or empty, never half of one.
-                for statement in _statements(SCHEMA + LATER_SCHEMA):
-                    cursor.execute(statement)
-                cursor.execute("INSERT INTO meta VALUES ('settings', ?)", (json.dumps(settings),))
-                cursor.execute("INSERT INTO meta VALUES ('created_at', ?)", (repr(time.time()),))
-                cursor.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                cursor.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-            store._connection.execute(f"PRAGMA journal_mode = {_JOURNAL_MODES[journal]}")
-        return store
+        with made_whole(path) as draft, explained(path):
+            store = cls(draft, connect(draft, "rwc"))
+            try:
+                store._fill(settings)
+                if given is not None:
+                    store.give(*given)
+                store._connection.execute(f"PRAGMA journal_mode = {_JOURNAL_MODES[journal]}")
+            finally:
+                store.close()
+        return cls.open(path)
 
     @classmethod
     def open(cls, path: Path, read_only: bool = False) -> Store:
         """Open a file that is there, or say what is wrong with it."""
-        if not path.is_file():
-            raise FileError(f"there is no study {path}")
-        with _explained(path):
-            store = cls(path, _connect(path, "ro" if read_only else "rw"))
+        if is_absent(path) or not path.is_file():
+            raise FileError(f"there is no study {path}" + (": the file is empty" if path.is_file() else ""))
+        with explained(path):
+            store = cls(path, connect(path, "ro" if read_only else "rw"))
             try:
                 store._check()
                 if not read_only and not store.has_changes():
@@ -150,7 +143,7 @@ class Store:
 
     def settings(self) -> dict[str, Any]:
         """Return the settings as they were stored."""
-        with self._lock, _explained(self.path):
+        with self._lock, explained(self.path):
             ((text,),) = self._connection.execute("SELECT value FROM meta WHERE key = 'settings'").fetchall()
         found = json.loads(text)
         if not isinstance(found, dict):
@@ -159,7 +152,7 @@ class Store:
 
     def set_settings(self, settings: dict[str, Any]) -> None:
         """Replace the settings."""
-        with self._lock, _explained(self.path), self._transaction() as cursor:
+        with self._lock, explained(self.path), self._transaction() as cursor:
             cursor.execute("UPDATE meta SET value = ? WHERE key = 'settings'", (json.dumps(settings),))
 
     def told_after(self, place: int) -> list[Row]:
@@ -220,7 +213,7 @@ class Store:
             (n_before + 1 + place, _bytes(unit[place]), _bytes(x[place]), now, holder, lease_until)
             for place in range(len(unit))
         ]
-        with self._lock, _explained(self.path), self._transaction() as cursor:
+        with self._lock, explained(self.path), self._transaction() as cursor:
             if self.state() != state:
                 return None
             cursor.executemany(
@@ -233,7 +226,7 @@ class Store:
     def give(self, unit: FloatArray, x: FloatArray, outcomes: list[Outcome]) -> None:
         """Note evaluations from elsewhere."""
         now = time.time()
-        with self._lock, _explained(self.path), self._transaction() as cursor:
+        with self._lock, explained(self.path), self._transaction() as cursor:
             for place, outcome in enumerate(outcomes):
                 cursor.execute(
                     "INSERT INTO points (origin, unit, x, asked_at, attempts, told, y, noise_std, failure, seconds,"
@@ -244,7 +237,7 @@ class Store:
     def take(self, numbers: Iterable[int], now: float, holder: str, lease_until: float) -> list[int]:
         """Pass open points on to a new holder; return those that were still open and in the hands they were in."""
         taken = []
-        with self._lock, _explained(self.path), self._transaction() as cursor:
+        with self._lock, explained(self.path), self._transaction() as cursor:
             for number in numbers:
                 cursor.execute(
                     "UPDATE points SET holder = ?, lease_until = ?, attempts = attempts + 1, asked_at = ?"
@@ -257,12 +250,12 @@ class Store:
 
     def renew(self, holder: str, lease_until: float) -> None:
         """Let a holder keep all it has for longer."""
-        with self._lock, _explained(self.path), self._transaction() as cursor:
+        with self._lock, explained(self.path), self._transaction() as cursor:
             cursor.execute("UPDATE points SET lease_until = ? WHERE told IS NULL AND holder = ?", (lease_until, holder))
 
     def release(self, holder: str) -> None:
         """Let others have what a holder has."""
-        with self._lock, _explained(self.path), self._transaction() as cursor:
+        with self._lock, explained(self.path), self._transaction() as cursor:
             cursor.execute("UPDATE points SET lease_until = 0 WHERE told IS NULL AND holder = ?", (holder,))
 
     def tell(self, number: int, outcome: Outcome, worker: str) -> bool:
@@ -290,12 +283,12 @@ class Store:
     @contextlib.contextmanager
     def writing(self) -> Iterator[sqlite3.Cursor]:
         """Provide a cursor for one transaction, of which all is on disk at the end, or nothing."""
-        with self._lock, _explained(self.path), self._transaction() as cursor:
+        with self._lock, explained(self.path), self._transaction() as cursor:
             yield cursor
 
     def read(self, query: str, parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         """Return what a query gives."""
-        with self._lock, _explained(self.path):
+        with self._lock, explained(self.path):
             return self._connection.execute(query, parameters).fetchall()
 
     def _rows(self, query: str, parameters: tuple[Any, ...] = ()) -> list[Row]:
@@ -315,6 +308,16 @@ class Store:
                 cursor.execute("ROLLBACK")
             raise
 
+    def _fill(self, settings: dict[str, Any]) -> None:
+        with self._transaction() as cursor:
+            # Not executescript, which would end the transaction.
+            for statement in _statements(SCHEMA + LATER_SCHEMA):
+                cursor.execute(statement)
+            cursor.execute("INSERT INTO meta VALUES ('settings', ?)", (json.dumps(settings),))
+            cursor.execute("INSERT INTO meta VALUES ('created_at', ?)", (repr(time.time()),))
+            cursor.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            cursor.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
     def _check(self) -> None:
         cursor = self._connection.cursor()
         if cursor.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
@@ -326,56 +329,7 @@ class Store:
             )
         found = [row[0] for row in cursor.execute("PRAGMA quick_check(1)").fetchall()]
         if found != ["ok"]:
-            raise _damaged(self.path, found[0])
-
-
-def _connect(path: Path, mode: str) -> sqlite3.Connection:
-    # Percent signs and question marks in a path are not for SQLite to read anything into.
-    uri = path.resolve().as_uri()
-    connection = sqlite3.connect(
-        f"{uri}?mode={mode}", uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
-    )
-    try:
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    except sqlite3.OperationalError as error:
-        connection.close()
-        # Nothing can be written beside a file in a read-only folder, but if nothing was left unfinished it can be read.
-        left = path.with_name(path.name + "-wal")
-        if mode != "ro" or "unable to open" not in str(error) or (left.exists() and left.stat().st_size):
-            raise
-        return sqlite3.connect(f"{uri}?mode=ro&immutable=1", uri=True, isolation_level=None, check_same_thread=False)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-@contextlib.contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    """Turn SQLite's errors into ones that say what is wrong with which file."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        text = str(error)
-        name = getattr(error, "sqlite_errorname", "")
-        if name.startswith("SQLITE_FULL"):
-            raise StorageError(f"{path}: the disk is full; nothing of this was stored, and all before is") from error
-        if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
-            raise StorageError(f"{path} cannot be written: {text}; is its folder read-only?") from error
-        if name.startswith("SQLITE_BUSY"):
-            raise StorageError(f"{path} is locked by another process for over {BUSY_SECONDS:g} s") from error
-        if name.startswith("SQLITE_IOERR"):
-            raise StorageError(f"{path}: the disk failed ({name}); nothing of this was stored") from error
-        if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_ERROR")):
-            raise _damaged(path, text) from error
-        raise StorageError(f"{path}: {text}") from error
-
-
-def _damaged(path: Path, why: str) -> FileError:
-    return FileError(
-        f"{path} is damaged or not a study ({why}); what was told is read from it by: zhat export --salvage {path}"
-    )
+            raise damaged(self.path, found[0])
 
 
 def _row(values: tuple[Any, ...]) -> Row:

@@ -83,7 +83,7 @@ class Study:
         Parameters
         ----------
         path
-            The file to make. It must not exist.
+            The file to make. It must not exist, or be empty.
         bounds, inverse_temperature, budget, noise_std, method, seed
             What is to be estimated. The noise of each value can also be told with it.
         noise_kind, periodic, x0, y0, rkhs_norm, rkhs_kernel
@@ -100,10 +100,8 @@ class Study:
         )  # fmt: skip
         given = given_evaluations(settings.domain, x0, y0)
         settings.estimator.check(settings.task(len(given)))
-        study = cls(Store.create(Path(path), settings_out(settings), journal), settings)
-        if len(given):
-            study._store.give(given.unit, given.x, given.outcomes())
-        return study
+        rows = (given.unit, given.x, given.outcomes())
+        return cls(Store.create(Path(path), settings_out(settings), journal, rows), settings)
 
     @classmethod
     def open(

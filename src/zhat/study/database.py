@@ -1,0 +1,135 @@
+"""The SQLite file of a study: made whole or not at all, opened, and what its errors mean."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from zhat.errors import FileError, StorageError, StudyExists
+from zhat.study.turns import turn
+
+#: How long a transaction waits for those of other processes, in seconds.
+BUSY_SECONDS = 60.0
+#: What SQLite keeps beside a file.
+_COMPANIONS = ("-journal", "-wal", "-shm")
+#: What file systems without hard links say of them.
+_NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK, errno.EXDEV}
+
+
+def is_absent(path: Path) -> bool:
+    """Return whether there is no study to open: no file, or an empty one, which holds nothing that could be lost."""
+    return not path.exists() or (path.is_file() and path.stat().st_size == 0)
+
+
+@contextlib.contextmanager
+def made_whole(path: Path) -> Iterator[Path]:
+    """Provide the name of a file to make beside ``path``; at the end of the block it is there under that name.
+
+    Nobody ever sees half of it. Of several who make the same file at once one succeeds, and `StudyExists` is raised for
+    the others.
+    """
+    target = Path(os.path.realpath(path))
+    if not is_absent(target):
+        raise _exists(path)
+    if not target.parent.is_dir():
+        raise FileError(f"{path} cannot be made: there is no folder {target.parent}")
+    draft = target.with_name(f"{target.name}-new-{os.getpid()}-{secrets.token_hex(4)}")
+    try:
+        yield draft
+        with turn(target):
+            _publish(draft, target)
+    except FileExistsError:
+        raise _exists(path) from None
+    except OSError as error:
+        if isinstance(error, StorageError):
+            raise
+        raise StorageError(f"{path} cannot be made: {error.strerror or error}") from error
+    finally:
+        for left in (draft, *(draft.with_name(draft.name + ending) for ending in _COMPANIONS)):
+            with contextlib.suppress(OSError):
+                left.unlink()
+
+
+def _publish(draft: Path, target: Path) -> None:
+    if is_absent(target):
+        target.unlink(missing_ok=True)
+    try:
+        os.link(draft, target)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        # Without links a rename must do, which would replace what came in between; but then this is our turn.
+        if target.exists():
+            raise FileExistsError from None
+        draft.rename(target)
+    sync_folder(target.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Put the names in a folder on disk, where the system can."""
+    with contextlib.suppress(OSError):
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
+
+
+def connect(path: Path, mode: str) -> sqlite3.Connection:
+    """Open a file in one of SQLite's modes: "ro", "rw" or "rwc"."""
+    # Percent signs and question marks in a path are not for SQLite to read anything into.
+    uri = path.resolve().as_uri()
+    connection = sqlite3.connect(
+        f"{uri}?mode={mode}", uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+    )
+    try:
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.OperationalError as error:
+        connection.close()
+        # Nothing can be written beside a file in a read-only folder, but if nothing was left unfinished it can be read.
+        left = path.with_name(path.name + "-wal")
+        if mode != "ro" or "unable to open" not in str(error) or (left.exists() and left.stat().st_size):
+            raise
+        return sqlite3.connect(f"{uri}?mode=ro&immutable=1", uri=True, isolation_level=None, check_same_thread=False)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+@contextlib.contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn SQLite's errors into ones that say what is wrong with which file."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        text = str(error)
+        name = getattr(error, "sqlite_errorname", "")
+        if name.startswith("SQLITE_FULL"):
+            raise StorageError(f"{path}: the disk is full; nothing of this was stored, and all before is") from error
+        if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
+            raise StorageError(f"{path} cannot be written: {text}; is its folder read-only?") from error
+        if name.startswith("SQLITE_BUSY"):
+            raise StorageError(f"{path} is locked by another process for over {BUSY_SECONDS:g} s") from error
+        if name.startswith("SQLITE_IOERR"):
+            raise StorageError(f"{path}: the disk failed ({name}); nothing of this was stored") from error
+        if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_ERROR")):
+            raise damaged(path, text) from error
+        raise StorageError(f"{path}: {text}") from error
+
+
+def damaged(path: Path, why: str) -> FileError:
+    """Return the error that says so, and what can be done."""
+    return FileError(
+        f"{path} is damaged or not a study ({why}); what was told is read from it by: zhat export --salvage {path}"
+    )
+
+
+def _exists(path: Path) -> StudyExists:
+    return StudyExists(f"{path} exists already: open it, or choose another name")
