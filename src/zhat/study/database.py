@@ -7,16 +7,21 @@ import errno
 import os
 import secrets
 import sqlite3
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 from zhat.errors import FileError, StorageError, StudyExists
+from zhat.files import sync_folder
+from zhat.study.log import as_committed, content_of, keep_copy, log_of, look
 from zhat.study.turns import turn
 
 #: How long a transaction waits for those of other processes, in seconds.
 BUSY_SECONDS = 60.0
 #: What SQLite keeps beside a file.
 _COMPANIONS = ("-journal", "-wal", "-shm")
+#: What SQLite says where it cannot write.
+_CANNOT_WRITE = ("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_FULL", "SQLITE_IOERR")
 #: What file systems without hard links say of them.
 _NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK, errno.EXDEV}
 
@@ -70,33 +75,63 @@ def _publish(draft: Path, target: Path) -> None:
     sync_folder(target.parent)
 
 
-def sync_folder(folder: Path) -> None:
-    """Put the names in a folder on disk, where the system can."""
-    with contextlib.suppress(OSError):
-        number = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(number)
-        finally:
-            os.close(number)
+def check_log(path: Path) -> None:
+    """Refuse a file whose log SQLite would drop told values from; keep a copy of a log that is not whole."""
+    verdict, log = look(path)
+    if verdict == "whole":
+        return
+    copy = keep_copy(path, log)
+    kept = "it is left as it is" if copy is None else f"a copy is kept in {copy}"
+    if verdict == "torn":
+        said = f"{log_of(path)}: its last entry is not whole; if that was told, it is open again, and {kept}"
+        warnings.warn(said, RuntimeWarning, stacklevel=2)
+        return
+    # Here, because it takes what this file has.
+    from zhat.study.salvage import salvage
+
+    found = salvage(path)
+    n_told = sum(point.told is not None for point in found.points)
+    raise FileError(
+        f"{path}: its log {log_of(path)} is damaged, and opening it would lose what was told since; {kept}. "
+        f"{n_told} told values can be saved by: zhat export --salvage {path}"
+    )
 
 
 def connect(path: Path, mode: str) -> sqlite3.Connection:
     """Open a file in one of SQLite's modes: "ro", "rw" or "rwc"."""
     # Percent signs and question marks in a path are not for SQLite to read anything into.
-    uri = path.resolve().as_uri()
     connection = sqlite3.connect(
-        f"{uri}?mode={mode}", uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        f"{path.resolve().as_uri()}?mode={mode}",
+        uri=True,
+        timeout=BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
     )
     try:
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.OperationalError as error:
         connection.close()
-        # Nothing can be written beside a file in a read-only folder, but if nothing was left unfinished it can be read.
-        left = path.with_name(path.name + "-wal")
-        if mode != "ro" or "unable to open" not in str(error) or (left.exists() and left.stat().st_size):
+        name = getattr(error, "sqlite_errorname", "")
+        if mode == "ro" and name == "SQLITE_READONLY_ROLLBACK":
+            # Somebody was killed while writing: what they began is undone first, which takes a writer.
+            connect(path, "rw").close()
+            return connect(path, "ro")
+        if mode != "ro" or not name.startswith(_CANNOT_WRITE):
             raise
-        return sqlite3.connect(f"{uri}?mode=ro&immutable=1", uri=True, isolation_level=None, check_same_thread=False)
+        return _in_memory(path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _in_memory(path: Path) -> sqlite3.Connection:
+    """Open a copy in memory: on a disk that is full or read-only SQLite cannot write what it needs to share a log."""
+    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    try:
+        connection.deserialize(as_committed(path.read_bytes(), content_of(path)))
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except BaseException:
         connection.close()
         raise

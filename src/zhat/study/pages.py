@@ -7,14 +7,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-#: The page size of every study.
-PAGE_SIZE = 4096
+from zhat.study.log import FRAME, FRAME_HEADER, LOG_HEADER, PAGE_SIZE, Log
+
 #: No table of a study has more columns; what seems to have more is junk.
 MOST_COLUMNS = 15
 
 _FILE_HEADER = 100
-_LOG_HEADER = 32
-_FRAME_HEADER = 24
 _TABLE_LEAF = 0x0D
 _LEAF_HEADER = 8
 
@@ -51,12 +49,15 @@ class Page:
         Its place among all versions of all pages, the oldest first.
     snapshot
         The place of the last page that was written in the same transaction. The main file counts as one.
+    intact
+        Whether its checksum is right. Only pages in a log have one.
     """
 
     content: memoryview
     number: int
     place: int
     snapshot: int
+    intact: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,16 +101,19 @@ class Pages:
     """All versions of all pages of a file and its write-ahead log.
 
     Frames of the log are newer than the main file if they were written since the last checkpoint, and older if they
-    were left over from before.
+    were left over from before. Copies of earlier logs are older still.
     """
 
-    def __init__(self, main: bytes, log: bytes) -> None:
+    def __init__(self, main: bytes, log: bytes, copies: Sequence[bytes] = ()) -> None:
         self._pages: list[Page] = []
-        older, current = _frames(memoryview(log))
+        for copy in copies:
+            for frames in _frames(copy):
+                self._add(frames)
+        older, current = _frames(log)
         self._add(older)
         view = memoryview(main)
         whole_file = range(0, len(main), PAGE_SIZE)
-        self._add([_Frame(at // PAGE_SIZE + 1, False, view[at : at + PAGE_SIZE]) for at in whole_file])
+        self._add([_Frame(at // PAGE_SIZE + 1, False, view[at : at + PAGE_SIZE], True) for at in whole_file])
         self._add(current)
         self._places: dict[int, list[int]] = {}
         for page in self._pages:
@@ -163,7 +167,7 @@ class Pages:
             snapshot = first + index if frames[index].commits else snapshot
             snapshots.append(snapshot)
         for index, frame in enumerate(frames):
-            self._pages.append(Page(frame.content, frame.number, first + index, snapshots[-1 - index]))
+            self._pages.append(Page(frame.content, frame.number, first + index, snapshots[-1 - index], frame.intact))
 
 
 def leaf_of(page: Page) -> Leaf | None:
@@ -217,24 +221,29 @@ class _Frame:
     number: int
     commits: bool
     content: memoryview
+    intact: bool
 
 
-def _frames(log: memoryview) -> tuple[list[_Frame], list[_Frame]]:
+def _frames(content: bytes) -> tuple[list[_Frame], list[_Frame]]:
     """Return the frames of a log that were left over from before a checkpoint, and those written since; oldest first.
 
     After a checkpoint the log is written anew from its start, with another salt. What is left over at the end is in
     its own order, but of the left-overs with different salts the earlier ones are newer.
     """
+    # One that is cut off may hold rows all the same.
+    n_cut = -(len(content) - LOG_HEADER) % FRAME
+    is_cut = len(content) > LOG_HEADER and FRAME - n_cut > FRAME_HEADER and n_cut > 0
+    log = Log.of(content + bytes(n_cut) if is_cut else content)
     by_salt: dict[bytes, list[_Frame]] = {}
-    for at in range(_LOG_HEADER, len(log) - _FRAME_HEADER, _FRAME_HEADER + PAGE_SIZE):
-        number, size_after_commit = struct.unpack_from(">II", log, at)
-        salt = bytes(log[at + 8 : at + 16])
-        content = log[at + _FRAME_HEADER : at + _FRAME_HEADER + PAGE_SIZE]
-        by_salt.setdefault(salt, []).append(_Frame(number, size_after_commit > 0, content))
+    for frame in range(len(log)):
+        head = LOG_HEADER + frame * FRAME
+        page = memoryview(content)[head + FRAME_HEADER : head + FRAME]
+        found = _Frame(int(log.number[frame]), bool(log.size_after[frame] > 0), page, bool(log.intact[frame]))
+        by_salt.setdefault(content[head + 8 : head + 16], []).append(found)
     if not by_salt:
         return [], []
     # The first frame is the last resort: a header that no frame agrees with is damaged.
-    current_salt = bytes(log[16:24])
+    current_salt = content[16:24]
     current = by_salt.pop(current_salt if current_salt in by_salt else next(iter(by_salt)))
     return [frame for frames in reversed(by_salt.values()) for frame in frames], current
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from zhat.core.arrays import FloatArray
 from zhat.errors import FileError
+from zhat.study.log import copies_of_logs, log_of
 from zhat.study.pages import Cell, Leaf, Page, Pages, Value, leaf_of, letter, values
 
 #: The sorts of values that each column of a table may hold, in letters of `zhat.study.pages.letter`.
@@ -95,12 +96,12 @@ class Salvaged:
 
 
 def salvage(path: str | os.PathLike[str]) -> Salvaged:
-    """Read what is left of a study's file and of the write-ahead log beside it, whatever has happened to them.
+    """Read what is left of a study's file and of the write-ahead logs beside it, whatever has happened to them.
 
     Pages are read one by one, so what was told is found wherever its own page survived. Where there are several
     versions of a row, a told one is preferred, then one from an undamaged page, then the newest; but a point whose
-    outcome was replaced or withdrawn does not get that back. Pages carry no checksums: a value that was changed within
-    a row, and is still a number, comes back changed.
+    outcome was replaced or withdrawn does not get that back. Pages of the file itself carry no checksums: a value that
+    was changed there, and is still a number, comes back changed.
 
     Parameters
     ----------
@@ -117,16 +118,18 @@ def salvage(path: str | os.PathLike[str]) -> Salvaged:
     FileError
         If there is no such file, or it cannot be read. A log without its file is enough.
     """
-    main, log = _bytes_of(Path(path)), _bytes_of(Path(f"{os.fspath(path)}-wal"))
-    if main is None and log is None:
+    main = _bytes_of(Path(path))
+    log = _bytes_of(log_of(Path(path)))
+    copies = [copy for copy in map(_bytes_of, copies_of_logs(Path(path))) if copy is not None and copy != log]
+    if main is None and log is None and not copies:
         raise FileError(f"{path} cannot be read: there is no such file")
-    pages = Pages(main or b"", log or b"")
+    pages = Pages(main or b"", log or b"", copies)
     rows = _Rows(pages)
     n_unreadable = 0
     for page in pages.newest_first():
         leaf = leaf_of(page)
         if leaf is not None:
-            n_unreadable += not leaf.sound
+            n_unreadable += not (leaf.sound and page.intact)
             for cell, in_order in zip(leaf.cells, leaf.in_order, strict=True):
                 rows.take(cell, page, leaf, in_order)
     points = tuple(rows.standing(number) for number in sorted(rows.points))
@@ -164,7 +167,7 @@ class _Rows:
         if not is_point and not _has_columns(cell, _META_COLUMNS):
             return
         told = is_point and cell.kinds[_TOLD] != 0
-        rank = (in_order, leaf.sound, page.snapshot, -leaf.n_gaps, page.place)
+        rank = (in_order, leaf.sound and page.intact, page.snapshot, -leaf.n_gaps, page.place)
         kept = self.points.get(cell.rowid) if is_point else None
         if kept is not None and kept[0] >= rank and (not told or kept[1].told is not None):
             return

@@ -23,7 +23,7 @@ from zhat.core.arrays import FloatArray
 from zhat.errors import FileError, InvalidArgument
 from zhat.evaluations import Outcome
 from zhat.study.changes import LATER_SCHEMA, PLACE, columns, keep_traceback, no_such_point
-from zhat.study.database import connect, damaged, explained, is_absent, made_whole
+from zhat.study.database import check_log, connect, damaged, explained, is_absent, made_whole
 
 #: Marks a SQLite file as a study; the version rises with every change that an older zhat could not read.
 APPLICATION_ID = 0x5A484154
@@ -124,6 +124,7 @@ class Store:
         """Open a file that is there, or say what is wrong with it."""
         if is_absent(path) or not path.is_file():
             raise FileError(f"there is no study {path}" + (": the file is empty" if path.is_file() else ""))
+        check_log(path)
         with explained(path):
             store = cls(path, connect(path, "ro" if read_only else "rw"))
             try:
