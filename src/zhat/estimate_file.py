@@ -16,9 +16,10 @@ from zhat.certificate import DEFAULT_KERNEL
 from zhat.core.arrays import FloatArray
 from zhat.core.kernels import Kernel
 from zhat.domain import Domain
-from zhat.errors import FileError, InvalidArgument
+from zhat.errors import FileError, InvalidArgument, StorageError
 from zhat.estimate import Estimate
 from zhat.evaluations import Evaluations
+from zhat.files import write_whole
 from zhat.prior import IndependentPriors, PriorTransform, Transform
 from zhat.stored_domain import domain_in, domain_out
 
@@ -28,9 +29,13 @@ _VERSION = 3
 
 
 def save(estimate: Estimate, path: str | PathLike[str]) -> None:
-    """Write an estimate to a JSON file."""
+    """Write an estimate to a JSON file. What was there before stays until all of the new one is on disk."""
     text = json.dumps(_document(estimate), allow_nan=False, indent=1)
-    Path(path).write_text(text + "\n", encoding="utf-8")
+    try:
+        write_whole(path, f"{text}\n".encode())
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise StorageError(f"{path} cannot be written: {reason}; what was there before is unchanged") from error
 
 
 def _document(estimate: Estimate) -> dict[str, Any]:

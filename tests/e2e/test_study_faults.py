@@ -1,5 +1,6 @@
 """Studies whose processes are killed, that many use at once, and whose disks are full, read-only or damaged."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -109,6 +110,94 @@ def test_a_full_disk_is_said_and_what_was_told_before_can_be_read(tmp_path):
             assert again.n_told == told
             assert (again.evaluations.y == again.evaluations.x[:, 0]).all()
         """,
+    )
+
+
+def test_on_a_full_disk_show_and_export_read_what_a_kill_left(tmp_path):
+    """With the log of a killed process and no room for what SQLite shares it with."""
+    on_a_small_disk(
+        tmp_path,
+        """
+        import os, subprocess, sys, zhat
+        folder = sys.argv[1]
+        path = folder + "/study.db"
+        child = os.fork()
+        if not child:
+            study = zhat.Study.create(path, [(0, 1)], budget=100, method="mc", seed=0)
+            for point in study.ask(30):
+                study.tell(point.id, float(point.x[0]))
+            os._exit(0)
+        os.waitpid(child, 0)
+        assert os.path.getsize(path + "-wal") > 0
+        os.remove(path + "-shm")
+        with open(folder + "/other", "wb", buffering=0) as other:
+            try:
+                while True:
+                    other.write(bytes(512))
+            except OSError:
+                pass
+        program = os.path.dirname(sys.executable) + "/zhat"
+        shown = subprocess.run([program, "show", path], capture_output=True, text=True)
+        assert shown.returncode == 0 and "spent     30 of 100 evaluations" in shown.stdout, shown
+        exported = subprocess.run([program, "export", path], capture_output=True, text=True)
+        rows = [line.split(",") for line in exported.stdout.splitlines()[1:]]
+        assert exported.returncode == 0 and len(rows) == 30, exported
+        assert all(row[1] == row[2] for row in rows)
+        """,
+    )
+
+
+def test_values_that_a_full_disk_does_not_take_are_printed(tmp_path):
+    (tmp_path / "energies.py").write_text(
+        "import time\ndef energy(x):\n    time.sleep(0.01)\n    return float(x[0]) / 3\n"
+    )
+    (tmp_path / "study.toml").write_text(
+        '[study]\nbudget = 100000\nmethod = "mc"\ndatabase = "disk/study.db"\n[bounds]\na = [0, 1]\n'
+        '[energy]\nfunction = "energies.py:energy"\n'
+    )
+    printed = on_a_small_disk(
+        tmp_path,
+        """
+        import os, subprocess, sys
+        program, folder = os.path.dirname(sys.executable) + "/zhat", sys.argv[1] + "/.."
+        command = [program, "run", "study.toml", "--workers", "3"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+        assert done.returncode == 2 and "the disk is full" in done.stderr, done
+        exported = subprocess.run([program, "export", "study.toml"], cwd=folder, capture_output=True, text=True)
+        print(done.stderr, exported.stdout, sep="=====")
+        """,
+        size=700,
+    )
+    errors, exported = printed.split("=====")
+    stored = [line.split(",") for line in exported.strip().splitlines()[1:]]
+    lost = re.findall(r"^point ([0-9]+): y = (\S+)$", errors.partition("could not be stored:")[2], re.MULTILINE)
+    assert len(stored) > 20 and lost
+    ids = sorted(int(number) for number in [row[0] for row in stored] + [number for number, _ in lost])
+    assert ids == list(range(1, len(ids) + 1))
+    assert all(float(row[2]) == float(row[1]) / 3 for row in stored)
+    assert all(0.0 <= float(value) <= 1 / 3 for _, value in lost)
+
+
+def test_a_full_disk_leaves_the_estimate_that_was_saved_before(tmp_path):
+    on_a_small_disk(
+        tmp_path,
+        """
+        import os, sys, zhat
+        path = sys.argv[1] + "/run.json"
+        small = zhat.estimate(lambda x: float(x[0]), [(0, 1)], budget=8, method="mc", seed=0)
+        large = zhat.estimate(lambda x: float(x[0]), [(0, 1)], budget=8000, method="mc", seed=0)
+        small.save(path)
+        before = open(path).read()
+        try:
+            large.save(path)
+        except zhat.StorageError as error:
+            assert "run.json cannot be written: No space left on device; what was there" in str(error), error
+        else:
+            raise AssertionError("the disk never filled")
+        assert open(path).read() == before
+        assert os.listdir(sys.argv[1]) == ["run.json"]
+        """,
+        size=200,
     )
 
 

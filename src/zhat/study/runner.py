@@ -18,6 +18,7 @@ from zhat.evaluations import Outcome, exception_of
 from zhat.run import Point, loop
 from zhat.study.pools import Pool
 from zhat.study.study import Study
+from zhat.study.unstored import in_words
 
 #: How long a run holds its points, in seconds, and how often it says that it still does.
 LEASE = 600.0
@@ -96,6 +97,8 @@ class StudyRun:
     _next_estimate: float = -math.inf
     _is_stopped: bool = False
     _never_ran: Outcome | None = None
+    _unstored: dict[int, Outcome] = field(default_factory=dict)
+    _storage_error: StorageError | None = None
 
     def __post_init__(self) -> None:
         """Begin with nothing."""
@@ -115,17 +118,29 @@ class StudyRun:
             except StopAtOnce:
                 self.pool.close(now=True)
             finally:
-                self.study.release()
+                # If it cannot be noted that these points are free, it shows when this process is gone.
+                with contextlib.suppress(StorageError):
+                    self.study.release()
+        self._store_what_is_left()
         self._look()
         return self._ending()
 
     def ask(self, n: int = 1) -> list[Point]:
         """Return points for the loop, held for as long as this run says that it has them."""
-        return self.study.ask(n, lease=LEASE)
+        try:
+            return self.study.ask(n, lease=LEASE)
+        except StorageError as error:
+            self._finish_because_of(error)
+            return []
 
     def record(self, point: int, outcome: Outcome) -> None:
         """Note what a point came to."""
-        self.study.record(point, outcome)
+        try:
+            self.study.record(point, outcome)
+        except StorageError as error:
+            self._unstored[point] = outcome
+            # Without the value: all of them are listed at the end.
+            self._finish_because_of(error.__cause__ if isinstance(error.__cause__, StorageError) else error)
         if outcome.never_ran:
             # The next one would not be there either, and its point is as good as new.
             self._never_ran = self._never_ran or outcome
@@ -144,6 +159,25 @@ class StudyRun:
         )
         error.__cause__ = exception_of(self._never_ran)
         return error
+
+    def _finish_because_of(self, error: StorageError) -> None:
+        """Begin no more evaluations, but let those end that run: they were paid for."""
+        self._storage_error = error
+        self.progress.stopping = self.progress.stopping or "finishing what runs: nothing can be stored"
+
+    def _store_what_is_left(self) -> None:
+        """Try once more to store what could not be; what still cannot is in the error, so that people can tell it."""
+        left = []
+        for point, outcome in self._unstored.items():
+            try:
+                self.study.record(point, outcome)
+            except StorageError:
+                left.append(in_words(point, outcome))
+        if left:
+            listed = "\n".join(left)
+            raise StorageError(f"{self._storage_error}\nWhat was evaluated and could not be stored:\n{listed}")
+        if self._storage_error is not None and not self._unstored:
+            raise self._storage_error
 
     def _is_done(self) -> bool:
         return self.study.is_stopped or self.study.n_told >= self.study.budget or not self.study.open_points

@@ -42,6 +42,7 @@ from zhat.study.holders import this_process
 from zhat.study.store import Journal, Row, Store
 from zhat.study.stored_settings import UNSET, Unset, differences, given_or, settings_in, settings_out
 from zhat.study.turns import turn
+from zhat.study.unstored import said
 
 #: How long a point is held, in seconds, unless its holder says otherwise: longer than most evaluations take.
 LEASE = 86_400.0
@@ -298,9 +299,10 @@ class Study:
             return False
         # -0.0 and 0.0 are one number to SQLite.
         outcome = dataclasses.replace(outcome, value=outcome.value + 0.0)
-        if replace and replace_outcome(self._store, number, outcome, who):
-            return True
-        return self._store.tell(number, outcome, who)
+        with said(number, outcome):
+            if replace and replace_outcome(self._store, number, outcome, who):
+                return True
+            return self._store.tell(number, outcome, who)
 
     def withdraw(self, id: int) -> None:
         """Take back what was told of a point, a value or a failure.
