@@ -79,7 +79,8 @@ class Box:
             names, pairs = (), bounds
         try:
             array = np.asarray(pairs, dtype=float)
-        except (TypeError, ValueError):
+        # Whole numbers may be too large for a float.
+        except (TypeError, ValueError, OverflowError):
             raise InvalidArgument("bounds", bounds, _WANTED) from None
         if array.ndim != 2 or array.shape[1] != 2 or len(array) == 0:
             raise InvalidArgument("bounds", bounds, f"{_WANTED} (the shape is {array.shape}, not (d, 2))")

@@ -62,6 +62,10 @@ class StorageError(ZhatError, OSError):
     """A study that cannot be written or reached: a full disk, a read-only folder, a lock that nobody gives up."""
 
 
+class MissingFile(StorageError, FileNotFoundError):
+    """A file that is not there."""
+
+
 class SettingsDiffer(ZhatError, ValueError):
     """A study that was made with other settings than those it is opened with: which, and how."""
 

@@ -8,16 +8,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
+from zhat import fields
 from zhat.certificate import DEFAULT_KERNEL
-from zhat.core.arrays import FloatArray
 from zhat.core.kernels import Kernel
 from zhat.domain import Domain
-from zhat.errors import FileError, InvalidArgument, StorageError
+from zhat.errors import FileError, InvalidArgument, MissingFile, StorageError, shown
 from zhat.estimate import Estimate
+from zhat.estimators.base import NoiseKind
 from zhat.evaluations import Evaluations
 from zhat.files import write_whole
 from zhat.prior import IndependentPriors, PriorTransform, Transform
@@ -65,7 +66,7 @@ def _document(estimate: Estimate) -> dict[str, Any]:
             "unit": estimate.evaluations.unit.tolist(),
             "y": [_number_out(value) for value in estimate.evaluations.y.tolist()],
             "failure": list(estimate.evaluations.failure),
-            "seconds": estimate.evaluations.seconds.tolist(),
+            "seconds": [_number_out(value) for value in estimate.evaluations.seconds.tolist()],
             "noise_std": [_number_out(value) for value in estimate.evaluations.noise_std.tolist()],
             **({"tracebacks": dict(tracebacks)} if (tracebacks := estimate.evaluations.tracebacks) else {}),
         },
@@ -89,16 +90,19 @@ def load(
         that is a function, or a distribution that SciPy cannot make again from its name and numbers.
     """
     try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        document = fields.parsed(_text_of(path))
+    except UnicodeDecodeError as error:
+        raise FileError(f"{path} is not a JSON file: {error}") from None
+    except fields.Misfit as error:
         raise FileError(f"{path} is not a JSON file: {error}") from None
     if not isinstance(document, dict) or document.get("format") != _FORMAT:
         raise FileError(f"{path} is not an estimate that zhat saved")
-    if document.get("version") not in range(1, _VERSION + 1):
-        raise FileError(f"{path} is of version {document.get('version')}; this zhat reads versions 1 to {_VERSION}")
+    version = document.get("version")
+    if not isinstance(version, int) or not 1 <= version <= _VERSION:
+        raise FileError(f"{path} is of version {shown(version)}; this zhat reads versions 1 to {_VERSION}")
     try:
         found = _from_document(document)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except fields.UNFIT as error:
         raise FileError(f"{path} is damaged: {type(error).__name__}: {error}") from None
     return _with_prior(found, prior_transform, priors, vectorized)
 
@@ -124,44 +128,76 @@ def _with_prior(
     return replace(estimate, domain=domain)
 
 
+def _text_of(path: str | PathLike[str]) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise MissingFile(f"there is no file {path}") from None
+    except OSError as error:
+        raise StorageError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
 def _from_document(document: dict[str, Any]) -> Estimate:
     domain = domain_in(document)
-    table = document["evaluations"]
-    evaluations = Evaluations(
-        x=_matrix(table["x"], domain.dim),
-        unit=_matrix(table["unit"], domain.dim),
-        y=np.array([_number_in(value) for value in table["y"]], dtype=float),
-        failure=tuple(map(str, table["failure"])),
-        seconds=np.array(table["seconds"], dtype=float),
-        # Version 1 had one noise for all, and nothing was given.
-        noise_std=np.array([_number_in(value) for value in table.get("noise_std", ["nan"] * len(table["y"]))]),
-        tracebacks={str(reason): str(text) for reason, text in table.get("tracebacks", {}).items()},
-    )
-    columns = (evaluations.x, evaluations.unit, evaluations.failure, evaluations.seconds, evaluations.noise_std)
-    if any(len(column) != len(evaluations) for column in columns):
-        raise ValueError("the columns of the evaluations are of different length")
+    evaluations = _evaluations(fields.table("evaluations", document["evaluations"]), domain.dim)
+    noise_std, norm = document["noise_std"], document.get("rkhs_norm")
+    diagnostics = fields.table("diagnostics", document["diagnostics"])
     return Estimate(
-        log_z=_number_in(document["log_z"]),
-        std_error=_number_in(document["std_error"]),
-        status=document["status"],
-        method=document["method"],
-        inverse_temperature=float(document["inverse_temperature"]),
-        noise_std=document["noise_std"],
-        budget=document["budget"],
-        seed=document["seed"],
+        log_z=fields.any_number("log_z", document["log_z"]),
+        std_error=_std_error(document["std_error"]),
+        status=fields.words("status", document["status"]),
+        method=fields.words("method", document["method"]),
+        inverse_temperature=fields.number("inverse_temperature", document["inverse_temperature"], above=0.0),
+        noise_std=None if noise_std is None else fields.number("noise_std", noise_std, at_least=0.0),
+        budget=fields.whole("budget", document["budget"], at_least=1),
+        seed=fields.seed("seed", document["seed"]),
         domain=domain,
         evaluations=evaluations,
         diagnostics={
-            key: value if isinstance(value, str) else _number_in(value["number"])
-            for key, value in document["diagnostics"].items()
+            key: value if isinstance(value, str) else fields.any_number(key, fields.table(key, value)["number"])
+            for key, value in diagnostics.items()
         },
-        noise_kind=document.get("noise_kind", "energy"),
-        n_given=document.get("n_given", 0),
-        rkhs_norm=document.get("rkhs_norm"),
+        noise_kind=fields.one_of("noise_kind", document.get("noise_kind", "energy"), get_args(NoiseKind)),
+        n_given=fields.whole("n_given", document.get("n_given", 0), 0, len(evaluations)),
+        rkhs_norm=None if norm is None else fields.number("rkhs_norm", norm, above=0.0),
         rkhs_kernel=_kernel_in(document.get("rkhs_kernel")),
         # Files of before curves were known have none.
-        other_inverse_temperatures=tuple(map(float, document.get("other_inverse_temperatures", ()))),
+        other_inverse_temperatures=tuple(
+            fields.number("other_inverse_temperatures", value, above=0.0)
+            for value in document.get("other_inverse_temperatures", ())
+        ),
     )
+
+
+def _std_error(value: object) -> float:
+    found = fields.any_number("std_error", value)
+    if found < 0.0:
+        raise fields.Misfit("std_error", value, "a number of at least 0, or NaN")
+    return found
+
+
+def _evaluations(table: dict[str, Any], dim: int) -> Evaluations:
+    y = fields.column("y", table["y"])
+    found = Evaluations(
+        x=fields.matrix("x", table["x"], dim),
+        unit=fields.matrix("unit", table["unit"], dim),
+        y=y,
+        failure=fields.texts("failure", table["failure"]),
+        seconds=fields.column("seconds", table["seconds"]),
+        # Version 1 had one noise for all, and nothing was given.
+        noise_std=fields.column("noise_std", table["noise_std"]) if "noise_std" in table else np.full(len(y), np.nan),
+        tracebacks={
+            reason: fields.words("tracebacks", text)
+            for reason, text in fields.table("tracebacks", table.get("tracebacks", {})).items()
+        },
+    )
+    if any(len(column) != len(y) for column in (found.x, found.unit, found.failure, found.seconds, found.noise_std)):
+        raise ValueError("the columns of the evaluations are of different length")
+    if not np.all((found.unit >= 0.0) & (found.unit <= 1.0)):
+        raise ValueError("unit has points outside the unit cube")
+    if np.any(y == -np.inf) or np.any((found.noise_std < 0.0) | np.isinf(found.noise_std)):
+        raise ValueError("energies are above -inf, and standard deviations of noise finite and at least 0")
+    return found
 
 
 def _kernel_out(kernel: Kernel) -> dict[str, Any]:
@@ -172,18 +208,16 @@ def _kernel_in(document: dict[str, Any] | None) -> Kernel:
     if document is None:
         return DEFAULT_KERNEL
     lengthscale = document["lengthscale"]
-    lengths = tuple(lengthscale) if isinstance(lengthscale, list) else float(lengthscale)
-    return Kernel(_number_in(document["nu"]), lengths, float(document["scale"]))
-
-
-def _matrix(rows: list[list[float]], dim: int) -> FloatArray:
-    return np.array(rows, dtype=float).reshape(len(rows), dim)
+    lengths: float | tuple[float, ...]
+    if isinstance(lengthscale, list):
+        lengths = tuple(fields.number("lengthscale", length, above=0.0) for length in lengthscale)
+    else:
+        lengths = fields.number("lengthscale", lengthscale, above=0.0)
+    return Kernel(
+        fields.any_number("nu", document["nu"]), lengths, fields.number("scale", document["scale"], above=0.0)
+    )
 
 
 def _number_out(value: float) -> float | str:
     """Return a number for JSON, which has no words for NaN and infinity."""
     return float(value) if math.isfinite(value) else str(float(value))
-
-
-def _number_in(value: float | str) -> float:
-    return float(value)

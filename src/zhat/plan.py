@@ -78,6 +78,8 @@ def plan(estimate: Estimate, relative_error: float) -> Plan:
         wanted = f"an estimate with a standard error to carry on from; the status is {estimate.status!r}"
         raise InvalidArgument("std_error", estimate.std_error, wanted)
     spent = len(estimate.evaluations)
+    if spent == 0:
+        raise InvalidArgument("evaluations", "none", "an estimate with evaluations to carry on from")
     noise = _noise_part(estimate)
     exponent, measured = _exponent(estimate), _measured_exponent(estimate, noise)
     if estimate.std_error <= relative_error:
@@ -97,9 +99,15 @@ def plan(estimate: Estimate, relative_error: float) -> Plan:
 
 def _noise_part(estimate: Estimate) -> float:
     """Return what of the error is the noise's, times the root of the number of evaluations."""
-    noise_std = estimate.diagnostics.get("noise_std", estimate.noise_std or 0.0)
-    part = NOISE_FACTOR * estimate.inverse_temperature * float(noise_std)
-    return _at_most(part, estimate)
+    learned = _diagnostic(estimate, "noise_std")
+    noise_std = (estimate.noise_std or 0.0) if learned is None else learned
+    return _at_most(NOISE_FACTOR * estimate.inverse_temperature * noise_std, estimate)
+
+
+def _diagnostic(estimate: Estimate, name: str) -> float | None:
+    """Return a number among the diagnostics that cannot be negative; None if there is none."""
+    found = estimate.diagnostics.get(name)
+    return float(found) if isinstance(found, float | int) and found >= 0.0 else None
 
 
 def _at_most(noise: float, estimate: Estimate) -> float:
@@ -108,14 +116,14 @@ def _at_most(noise: float, estimate: Estimate) -> float:
 
 
 def _exponent(estimate: Estimate) -> float:
-    dim, nu = estimate.domain.dim, estimate.diagnostics.get("nu")
+    dim, nu = estimate.domain.dim, _diagnostic(estimate, "nu")
     if estimate.method == "pc-mc":
         return 0.5 + 1.0 / dim
     if nu is None or estimate.method == "mc":
         return 0.5
     # Two batches: the surrogate's error times that of an average (Theorem 3). One: the rate of quadrature.
     last = 0.5 if estimate.method in ("mvs-exact", "mvs-lmc") else 1.0
-    return min(float(nu), SMOOTHEST) / dim + last
+    return min(nu, SMOOTHEST) / dim + last
 
 
 def _measured_exponent(estimate: Estimate, noise: float) -> float:
@@ -127,28 +135,39 @@ def _measured_exponent(estimate: Estimate, noise: float) -> float:
     if estimate.method not in ("auto", "mvs", "mc") or not 4 <= earlier < spent:
         return math.nan
     estimator = estimate.estimator or named(estimate.method)
-    with one_blas_thread():
-        before = estimator.estimate(estimate.task, estimate.evaluations.head(earlier)).std_error
-    if not math.isfinite(before):
+    try:
+        with one_blas_thread(), np.errstate(all="ignore"):
+            before = estimator.estimate(estimate.task, estimate.evaluations.head(earlier)).std_error
+    except (ArithmeticError, ValueError, np.linalg.LinAlgError):
+        # A file that was edited may hold numbers that no run would have had; the theory's exponent is left.
         return math.nan
     errors = [
-        max(error**2 - noise**2 / n, 1e-4 * error**2) for error, n in ((before, earlier), (estimate.std_error, spent))
+        max(_square(error) - _square(noise) / n, 1e-4 * _square(error))
+        for error, n in ((before, earlier), (estimate.std_error, spent))
     ]
+    if not all(0.0 < error < math.inf for error in errors):
+        return math.nan
     slope = 0.5 * math.log(errors[0] / errors[1]) / math.log(spent / earlier)
     return min(max(slope, MEASURED_RANGE[0]), MEASURED_RANGE[1])
 
 
 def _n_more(error: float, noise: float, spent: int, wanted: float, exponent: float) -> int:
     """Return how many more it takes until v n^{-2p} + noise²/n is as small as wanted, by bisection."""
-    rest = max(error**2 - noise**2 / spent, 0.0)
+    rest = max(_square(error) - _square(noise) / spent, 0.0)
 
     def variance(n: float) -> float:
-        return float(rest * (n / spent) ** (-2.0 * exponent) + noise**2 / n)
+        return float(rest * (n / spent) ** (-2.0 * exponent) + _square(noise) / n)
 
     low, high = float(spent), float(spent + MOST)
-    if variance(high) > wanted**2:
+    # Errors too large to be squared are too large for anything.
+    if not variance(high) <= _square(wanted):
         return MOST
     for _ in range(100):
         middle = math.sqrt(low * high)
-        low, high = (middle, high) if variance(middle) > wanted**2 else (low, middle)
+        low, high = (middle, high) if variance(middle) > _square(wanted) else (low, middle)
     return max(1, math.ceil(high - spent - 1e-6))
+
+
+def _square(value: float) -> float:
+    """Return a square, infinite where Python's power would raise."""
+    return value * value

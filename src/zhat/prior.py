@@ -254,7 +254,14 @@ def _check_distribution(name: str, given: Any) -> None:
     if not (hasattr(given, "icdf") or hasattr(given, "ppf")):
         raise InvalidArgument(argument, given, f"one frozen distribution of SciPy, {example}")
     probability = np.concatenate([[EDGE, 1.0 - EDGE], (np.arange(N_TRIED) + 0.5) / N_TRIED])
-    quantiles = _quantile(given, probability)
+    try:
+        with np.errstate(all="ignore"):
+            quantiles = _quantile(given, probability)
+    # SciPy has no one error for parameters that are not allowed.
+    except (ArithmeticError, ValueError, TypeError, RuntimeError) as error:
+        raise InvalidArgument(
+            argument, given, f"a distribution of one number, {example}; it raised {error!r}"
+        ) from error
     if quantiles.shape != probability.shape or not np.all(np.isfinite(quantiles)):
         wanted = f"a distribution of one number with finite quantiles, {example}; are its parameters allowed?"
         raise InvalidArgument(argument, given, wanted)

@@ -74,7 +74,7 @@ class Settings:
     @classmethod
     def of(
         cls,
-        domain: Bounds | Prior,
+        domain: Bounds | Box | Prior,
         inverse_temperature: float | Sequence[float] | FloatArray = 1.0,
         budget: int = 256,
         noise_std: NoiseStd = 0.0,
@@ -100,7 +100,7 @@ class Settings:
         if largest_failed_share > 1.0:
             raise InvalidArgument("largest_failed_share", largest_failed_share, "a number from 0 to 1")
         return cls(
-            domain=domain if isinstance(domain, Prior) else Box.from_bounds(domain, periodic),
+            domain=domain if isinstance(domain, Box | Prior) else Box.from_bounds(domain, periodic),
             inverse_temperature=largest,
             others=tuple(others),
             budget=whole("budget", budget, at_least=1),

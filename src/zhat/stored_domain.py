@@ -5,8 +5,9 @@ from __future__ import annotations
 import numbers
 from typing import Any
 
-from zhat.domain import Box, Domain
-from zhat.prior import IndependentPriors, PriorTransform
+from zhat import fields
+from zhat.domain import Box, Domain, axes_of
+from zhat.prior import IndependentPriors, Prior, PriorTransform
 
 
 def domain_out(domain: Domain) -> dict[str, Any]:
@@ -21,17 +22,19 @@ def domain_out(domain: Domain) -> dict[str, Any]:
     return {"parameters": list(domain.names), **document}
 
 
-def domain_in(document: dict[str, Any]) -> Domain:
-    """Return the domain that a file keeps."""
+def domain_in(document: dict[str, Any]) -> Box | Prior:
+    """Return the domain that a file keeps; what it raises where it is none is among `zhat.fields.UNFIT`."""
     # Older files know of no periodic axes.
     periodic = document.get("periodic", ())
     if "bounds" in document:
         return Box.from_bounds(document["bounds"], periodic)
     if "priors" in document:
-        made = {name: _made(described) for name, described in document["priors"].items()}
-        return IndependentPriors.of(made, periodic)
-    names = tuple(map(str, document["parameters"]))
-    return PriorTransform(names, None, periodic=tuple(names.index(name) for name in periodic))
+        described = fields.table("priors", document["priors"])
+        return IndependentPriors.of({name: _made(name, one) for name, one in described.items()}, periodic)
+    names = fields.texts("parameters", document["parameters"])
+    if not names or not all(names) or len(set(names)) < len(names):
+        raise fields.Misfit("parameters", names, "different names")
+    return PriorTransform(names, None, periodic=axes_of("periodic", periodic, names))
 
 
 def _described(distribution: Any) -> dict[str, Any] | None:
@@ -48,12 +51,14 @@ def _described(distribution: Any) -> dict[str, Any] | None:
     return {"distribution": name, "arguments": [repr(float(value)) for value in args], "keywords": keywords}
 
 
-def _made(described: dict[str, Any]) -> Any:
-    generic = _of_name(described["distribution"])
+def _made(name: str, described: object) -> Any:
+    document = fields.table(name, described)
+    generic = _of_name(document["distribution"])
     if generic is None:
-        raise ValueError(f"SciPy has no continuous distribution {described['distribution']!r}")
-    keywords = {key: float(value) for key, value in described["keywords"].items()}
-    return generic(*map(float, described["arguments"]), **keywords)
+        raise fields.Misfit(name, document["distribution"], "the name of a continuous distribution of SciPy's")
+    arguments = fields.column(name, document["arguments"]).tolist()
+    keywords = {key: fields.any_number(key, value) for key, value in fields.table(name, document["keywords"]).items()}
+    return generic(*arguments, **keywords)
 
 
 def _of_name(name: object) -> Any:

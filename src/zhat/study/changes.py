@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from zhat.errors import InvalidArgument, shown
+from zhat import fields
+from zhat.errors import FileError, InvalidArgument, shown
 from zhat.evaluations import MOST_TRACEBACKS, Outcome
 
 if TYPE_CHECKING:
@@ -78,7 +79,11 @@ def all_changes(store: Store) -> list[Change]:
     if not store.has_changes():
         return []
     query = "SELECT point, change, changed_at, n_points, told, y, noise_std, failure, seconds FROM changes ORDER BY id"
-    return [_change(*values) for values in store.read(query)]
+    found = store.read(query)
+    try:
+        return [_change(*values) for values in found]
+    except fields.UNFIT as error:
+        raise FileError(f"{store.path} is damaged: its changes cannot be read ({error})") from None
 
 
 def replace_outcome(store: Store, number: int, outcome: Outcome, worker: str) -> bool:
@@ -165,7 +170,8 @@ def without_stale_error(estimate: Estimate, changes: Iterable[Change]) -> Estima
 
 def checked_id(number: object) -> int:
     """Return the id of a point, or say that it is none."""
-    if isinstance(number, bool) or not isinstance(number, int | np.integer):
+    # No database has larger numbers.
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 0 < number < 2**63:
         raise InvalidArgument("id", number, "the id of a point that was asked")
     return int(number)
 

@@ -19,10 +19,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from zhat import fields
 from zhat.core.arrays import FloatArray
 from zhat.errors import FileError, InvalidArgument
 from zhat.evaluations import Outcome
 from zhat.study.changes import LATER_SCHEMA, PLACE, columns, keep_traceback, no_such_point
+from zhat.study.checked_rows import checked
 from zhat.study.database import check_log, connect, damaged, explained, is_absent, made_whole
 
 #: Marks a SQLite file as a study; the version rises with every change that an older zhat could not read.
@@ -102,6 +104,8 @@ class Store:
         self._connection = connection
         self._lock = threading.RLock()
         self._has_changes = False
+        #: How many axes its points have, which the settings say and not this file.
+        self.dim = 0
 
     @classmethod
     def create(cls, path: Path, settings: dict[str, Any], journal: Journal, given: Given | None = None) -> Store:
@@ -145,11 +149,11 @@ class Store:
     def settings(self) -> dict[str, Any]:
         """Return the settings as they were stored."""
         with self._lock, explained(self.path):
-            ((text,),) = self._connection.execute("SELECT value FROM meta WHERE key = 'settings'").fetchall()
-        found = json.loads(text)
-        if not isinstance(found, dict):
-            raise FileError(f"{self.path} is damaged: its settings are no table")
-        return found
+            found = self._connection.execute("SELECT value FROM meta WHERE key = 'settings'").fetchall()
+        try:
+            return fields.table("the document", fields.parsed(fields.words("the text", found[0][0])))
+        except fields.UNFIT as error:
+            raise FileError(f"{self.path} is damaged: its settings cannot be read ({error})") from None
 
     def set_settings(self, settings: dict[str, Any]) -> None:
         """Replace the settings."""
@@ -293,7 +297,7 @@ class Store:
             return self._connection.execute(query, parameters).fetchall()
 
     def _rows(self, query: str, parameters: tuple[Any, ...] = ()) -> list[Row]:
-        return [_row(values) for values in self.read(query, parameters)]
+        return [_row(checked(values, self.dim, self.path)) for values in self.read(query, parameters)]
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Cursor]:

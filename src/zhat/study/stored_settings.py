@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from zhat import fields
 from zhat.core.kernels import Kernel
 from zhat.errors import FileError, InvalidArgument
 from zhat.estimators import METHODS
@@ -64,23 +66,31 @@ def settings_in(document: dict[str, Any], path: object) -> Settings:
     given = dict(document)
     if given.pop("hash", None) != _hash(given):
         raise FileError(f"{path} is damaged: its settings are not those it was made with")
-    kernel = given["rkhs_kernel"]
+    try:
+        return _settings_in(given)
+    except fields.UNFIT as error:
+        raise FileError(f"{path} is damaged: its settings cannot be used ({type(error).__name__}: {error})") from None
+
+
+def _settings_in(given: dict[str, Any]) -> Settings:
+    kernel = fields.table("rkhs_kernel", given["rkhs_kernel"])
     lengthscale = kernel["lengthscale"]
     lengths = tuple(lengthscale) if isinstance(lengthscale, list) else lengthscale
-    largest, *others = given["inverse_temperature"]
-    return Settings(
-        domain=domain_in(given),
-        inverse_temperature=largest,
-        others=tuple(others),
-        budget=given["budget"],
-        noise_std=given["noise_std"],
+    fields.whole("budget", given["budget"], at_least=1)
+    fields.seed("seed", given["seed"])
+    found = Settings.of(
+        domain_in(given),
+        given["inverse_temperature"],
+        given["budget"],
+        given["noise_std"],
+        fields.one_of("method", given["method"], METHODS),
+        given["seed"],
         noise_kind=given["noise_kind"],
-        estimator=METHODS[given["method"]],
-        seed=given["seed"],
         rkhs_norm=given["rkhs_norm"],
-        rkhs_kernel=Kernel(float(kernel["nu"]), lengths, kernel["scale"]),
         largest_failed_share=given["largest_failed_share"],
     )
+    # Without a norm nobody may choose a kernel, but one is kept all the same.
+    return replace(found, rkhs_kernel=Kernel(fields.any_number("nu", kernel["nu"]), lengths, kernel["scale"]))
 
 
 def differences(stored: dict[str, Any], wanted: dict[str, Any]) -> list[str]:

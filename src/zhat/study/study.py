@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from zhat import fields
 from zhat.core.arrays import FloatArray
 from zhat.core.kernels import Kernel
 from zhat.domain import Bounds, PeriodicAxes
-from zhat.errors import InvalidArgument, SettingsDiffer
+from zhat.errors import FileError, InvalidArgument, SettingsDiffer
 from zhat.estimate import Estimate
 from zhat.estimators.base import NoiseKind
 from zhat.evaluations import Evaluations, Outcome
@@ -56,6 +57,7 @@ class Study:
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
+        store.dim = settings.domain.dim
         self._settings = settings
         self._facts = KnownFacts(store, settings.domain.dim)
 
@@ -376,7 +378,11 @@ class Study:
     @property
     def energies(self) -> list[dict[str, Any]]:
         """What study files said of the energy when they were run, the latest last."""
-        return list(json.loads(self._store.meta("energies") or "[]"))
+        try:
+            found = fields.parsed(self._store.meta("energies") or "[]")
+            return [fields.table("energies", one) for one in found]
+        except fields.UNFIT as error:
+            raise FileError(f"{self.path} is damaged: {error}") from None
 
     def note_energy(self, energy: dict[str, Any]) -> None:
         """Note what a study file says of the energy."""
