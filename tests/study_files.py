@@ -7,7 +7,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from zhat.errors import StudyFileError
-from zhat.study.file import StudyFile, read_study_file, template
+from zhat.study.file import StudyFile, read_study_file
+from zhat.study.template import template
 
 SHORTEST = "[study]\nbudget = 9\n[bounds]\nx = [0, 1]\n"
 MODEST = settings(

@@ -12,8 +12,12 @@ import typer
 from rich.console import Console
 
 import zhat
+from zhat import fields
 from zhat.errors import StudyExists
+from zhat.problem import ENERGY, Quantity, quantity_of
+from zhat.stored_domain import names_in
 from zhat.study.database import is_absent
+from zhat.study.stored_settings import UNSET
 from zhat.study.study import LEASE
 
 if TYPE_CHECKING:
@@ -33,7 +37,7 @@ def init(
     path: Annotated[Path, typer.Argument(help="The file to write.")] = Path("study.toml"),
 ) -> None:
     """Write an example of a study file, in which every setting is explained."""
-    from zhat.study.file import template
+    from zhat.study.template import template
 
     if path.exists():
         raise zhat.InvalidArgument("path", str(path), "a file that does not exist yet")
@@ -180,7 +184,8 @@ def export(
         _salvage(path)
         return
     with _open(path, read_only=True) as study:
-        write_evaluations(sys.stdout, study.settings.domain.names, [row for row in study.rows if row.told is not None])
+        told = [row for row in study.rows if row.told is not None]
+        write_evaluations(sys.stdout, study.settings.domain.names, told, study.settings.quantity)
 
 
 def estimate_in(path: Path) -> zhat.Estimate:
@@ -214,18 +219,20 @@ def _salvage(path: Path) -> None:
     found = salvage(_database(path))
     told = sorted((point for point in found.points if point.told is not None), key=lambda point: point.told or 0)
     dim = len(told[0].x) if told else 0
-    names = _salvaged_names(found.meta.get("settings", ""), dim)
-    write_evaluations(sys.stdout, names, told)
+    names, quantity = _salvaged_settings(found.meta.get("settings", ""), dim)
+    write_evaluations(sys.stdout, names, told, quantity)
     typer.echo(f"{len(told)} evaluations read; {found.n_unreadable} pages could not be", err=True)
 
 
-def _salvaged_names(settings: str, dim: int) -> tuple[str, ...]:
-    """Return the names of the axes, if they can be read too."""
+def _salvaged_settings(settings: str, dim: int) -> tuple[tuple[str, ...], Quantity]:
+    """Return the names of the axes, and what was told, if they can be read too."""
     try:
-        names = tuple(json.loads(settings)["bounds"])
-    except (ValueError, KeyError, TypeError):
-        names = ()
-    return names if len(names) == dim else tuple(f"x{axis}" for axis in range(dim))
+        document = fields.table("settings", fields.parsed(settings))
+        names = names_in(document)
+        quantity = quantity_of(document.get("quantity", ENERGY.name), with_prior=False)
+    except (*fields.UNFIT, StopIteration):
+        names, quantity = (), ENERGY
+    return names if len(names) == dim else tuple(f"x{axis}" for axis in range(dim)), quantity
 
 
 def _database(path: Path) -> Path:
@@ -252,11 +259,12 @@ def _create_or_open(file: StudyFile) -> zhat.Study:
         with contextlib.suppress(StudyExists):
             return zhat.Study.create(
                 file.database, file.bounds, file.inverse_temperature, file.budget, file.noise_std, file.method,
-                file.seed, noise_kind=file.noise_kind, periodic=file.periodic,
-                largest_failed_share=file.largest_failed_share, journal=file.journal,
+                file.seed, priors=file.priors, quantity=file.quantity, noise_kind=file.noise_kind,
+                periodic=file.periodic, largest_failed_share=file.largest_failed_share, journal=file.journal,
             )  # fmt: skip
     return zhat.Study.open(
-        file.database, bounds=file.bounds, inverse_temperature=file.inverse_temperature, budget=file.budget,
+        file.database, bounds=UNSET if file.bounds is None else file.bounds, priors=file.priors,
+        quantity=file.quantity, inverse_temperature=file.inverse_temperature, budget=file.budget,
         noise_std=file.noise_std, method=file.method, seed=file.seed, noise_kind=file.noise_kind,
         periodic=file.periodic, largest_failed_share=file.largest_failed_share,
     )  # fmt: skip

@@ -14,7 +14,7 @@ from zhat.errors import InvalidArgument
 from zhat.estimate import Estimate
 from zhat.estimators import Estimator
 from zhat.estimators.base import NoiseKind
-from zhat.prior import IndependentPriors, Prior, PriorTransform
+from zhat.prior import Prior, prior_of
 from zhat.problem import LOG_LIKELIHOOD, NoiseStd, Problem
 from zhat.run import ProgressCallback, run
 from zhat.settings import Settings
@@ -45,6 +45,7 @@ def evidence(
     noise_kind: NoiseKind = "energy",
     x0: ArrayLike | None = None,
     logl0: ArrayLike | tuple[ArrayLike, ArrayLike] | None = None,
+    u0: ArrayLike | None = None,
 ) -> Estimate:
     """Estimate the log evidence log ∫ L(x) dπ(x) of a model from a limited number of likelihood calls.
 
@@ -101,9 +102,12 @@ def evidence(
         particle filter or any other unbiased simulation is.
     x0
         Parameters of calls that were made before, shape ``(n, ndim)``: facts that cost none of the budget. They need
-        ``priors``.
+        ``priors``: a transform cannot be turned round.
     logl0
         What these calls returned, shape ``(n,)``, or a tuple with the standard deviations of the noise.
+    u0
+        Instead of ``x0``: where these calls were made on the unit cube, which ``prior_transform`` takes to the
+        parameters; of an earlier result, ``evaluations.unit``.
 
     Returns
     -------
@@ -123,12 +127,14 @@ def evidence(
     -4.588
     """
     domain = _domain(prior_transform, ndim, priors, names, periodic, vectorized, ptform_args, ptform_kwargs)
-    settings = Settings.of(domain, 1.0, budget, noise_std, method, _seed(seed, rstate), noise_kind=noise_kind)
+    settings = Settings.of(
+        domain, 1.0, budget, noise_std, method, _seed(seed, rstate), noise_kind=noise_kind, quantity=LOG_LIKELIHOOD
+    )
     called = _with_arguments("log_likelihood", log_likelihood, logl_args, logl_kwargs)
     problem = Problem(called, domain, 1.0, noise_std, vectorized, LOG_LIKELIHOOD)
     if pool is not None and executor is not None:
         raise InvalidArgument("pool", pool, "one of executor and pool, which mean the same")
-    return run(settings, problem, workers, executor if pool is None else pool, progress, x0, logl0)
+    return run(settings, problem, workers, executor if pool is None else pool, progress, x0, logl0, u0)
 
 
 def _domain(
@@ -142,21 +148,10 @@ def _domain(
     kwargs: Mapping[str, Any] | None,
 ) -> Prior:
     """Return the prior that was given in one of two ways."""
-    if (prior_transform is None) == (priors is None):
-        given = None if priors is None else prior_transform
-        raise InvalidArgument("prior_transform", given, "either prior_transform and ndim, or priors=")
-    axes: PeriodicAxes = () if periodic is None else periodic
-    if priors is not None:
-        domain = IndependentPriors.of(priors, axes)
-        if ndim is not None and ndim != domain.dim:
-            raise InvalidArgument("ndim", ndim, f"{domain.dim}, as priors has {domain.dim} parameters, or nothing")
-        if names is not None:
-            raise InvalidArgument("names", names, "nothing with priors=, which has the names")
-        return domain
-    if ndim is None:
-        raise InvalidArgument("ndim", None, "the number of parameters, a whole number of at least 1")
-    transform = _with_arguments("prior_transform", prior_transform, args, kwargs)
-    return PriorTransform.of(transform, ndim, names, axes, vectorized)
+    transform = prior_transform
+    if callable(prior_transform) and priors is None and ndim is not None:
+        transform = _with_arguments("prior_transform", prior_transform, args, kwargs)
+    return prior_of(transform, ndim, priors, names, () if periodic is None else periodic, vectorized)
 
 
 class _WithArguments:

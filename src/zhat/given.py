@@ -23,16 +23,30 @@ def given_evaluations(
     y0: Any,
     with_noise: WithNoise = lambda outcomes, x: outcomes,
     quantity: Quantity = ENERGY,
+    u0: Any = None,
 ) -> Evaluations:
-    """Return what was given as the first rows of the table of facts, or say what is wrong with it."""
+    """Return what was given as the first rows of the table of facts, or say what is wrong with it.
+
+    Points are given in the user's units, ``x0``, or on the unit cube, ``u0``.
+    """
     facts = Evaluations.empty(domain.dim)
-    if x0 is None and y0 is None:
+    if x0 is None and y0 is None and u0 is None:
         return facts
     name = quantity.given_as
-    if x0 is None or y0 is None:
-        missing = "x0" if x0 is None else name
-        raise InvalidArgument(missing, None, f"x0 and {name} together: where, and what the {quantity.name} was there")
-    x = _points(domain, x0)
+    if x0 is not None and u0 is not None:
+        raise InvalidArgument("u0", u0, "one of x0 and u0: the same points, in parameters or on the unit cube")
+    where = "x0" if u0 is None else "u0"
+    if (x0 is None and u0 is None) or y0 is None:
+        missing = name if y0 is None else where
+        raise InvalidArgument(
+            missing, None, f"{where} and {name} together: where, and what the {quantity.name} was there"
+        )
+    if u0 is None:
+        x = _points(domain, x0)
+        unit = domain.to_unit(x)
+    else:
+        unit = _rows("u0", u0, domain.dim)
+        x = _from_cube(domain, unit)
     values, stds = y0 if isinstance(y0, tuple) and len(y0) == 2 and np.ndim(y0[0]) == 1 else (y0, None)
     y = quantity.sign * _column(name, values, len(x))
     if np.any(np.isnan(y) | (y == -np.inf)):
@@ -45,17 +59,32 @@ def given_evaluations(
     outcomes = with_noise(outcomes, x)
     wrong = next((outcome.failure for outcome in outcomes if outcome.failure), "")
     if wrong:
-        raise InvalidArgument("x0", x0, f"points at which noise_std can be told: {wrong}")
-    return facts.extended(x, domain.to_unit(x), outcomes)
+        raise InvalidArgument(where, x0 if u0 is None else u0, f"points at which noise_std can be told: {wrong}")
+    return facts.extended(x, unit, outcomes)
+
+
+def _rows(argument: str, given: Any, dim: int) -> FloatArray:
+    try:
+        rows = np.asarray(given, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidArgument(argument, given, f"an array of shape (n, {dim})") from None
+    if rows.ndim != 2 or rows.shape[1] != dim:
+        raise InvalidArgument(argument, given, f"an array of shape (n, {dim}), not {rows.shape}")
+    return rows
+
+
+def _from_cube(domain: Domain, unit: FloatArray) -> FloatArray:
+    """Return points of the unit cube in the user's units."""
+    if not np.all((unit >= 0.0) & (unit <= 1.0)):
+        raise InvalidArgument("u0", unit, f"points of the unit cube, from 0 to 1 in {domain.dim} coordinates")
+    x = domain.to_user(unit)
+    if not np.all(np.isfinite(x)):
+        raise InvalidArgument("u0", unit, "points of which prior_transform makes finite parameters")
+    return x
 
 
 def _points(domain: Domain, x0: Any) -> FloatArray:
-    try:
-        x = np.asarray(x0, dtype=float)
-    except (TypeError, ValueError):
-        raise InvalidArgument("x0", x0, f"an array of shape (n, {domain.dim})") from None
-    if x.ndim != 2 or x.shape[1] != domain.dim:
-        raise InvalidArgument("x0", x0, f"an array of shape (n, {domain.dim}), not {x.shape}")
+    x = _rows("x0", x0, domain.dim)
     outside = ~domain.contains(x)
     if np.any(outside):
         first = int(np.argmax(outside))

@@ -128,7 +128,7 @@ class PriorTransform(_OfMassOne):
     @classmethod
     def of(
         cls,
-        transform: Transform,
+        transform: Transform | None,
         ndim: int,
         names: Sequence[str] | None = None,
         periodic: PeriodicAxes = (),
@@ -156,7 +156,7 @@ class PriorTransform(_OfMassOne):
 
     def to_unit(self, x: FloatArray) -> FloatArray:
         """Refuse: a transform has no inverse that is known."""
-        wanted = "priors= instead, if points are to be given in parameters: a transform cannot be turned round"
+        wanted = "points of the unit cube, u0=, instead of parameters: a transform cannot be turned round"
         raise InvalidArgument("prior_transform", self.transform, wanted)
 
     def contains(self, x: FloatArray) -> NDArray[np.bool_]:
@@ -165,7 +165,10 @@ class PriorTransform(_OfMassOne):
 
     def _known_transform(self) -> Transform:
         if self.transform is None:
-            wanted = "zhat.load(path, prior_transform=...): a file keeps no functions"
+            wanted = (
+                "the one that it was made with, as a file keeps no functions: zhat.load(path, prior_transform=...)"
+                " or zhat.Study.open(path, prior_transform=...)"
+            )
             raise InvalidArgument("prior_transform", None, wanted)
         return self.transform
 
@@ -207,6 +210,30 @@ class PriorTransform(_OfMassOne):
 
 
 Prior = IndependentPriors | PriorTransform
+
+
+def prior_of(
+    prior_transform: Transform | None,
+    ndim: int | None,
+    priors: Mapping[str, Any] | None,
+    names: Sequence[str] | None = None,
+    periodic: PeriodicAxes = (),
+    vectorized: bool = False,
+) -> Prior:
+    """Return the prior that a user gave in one of two ways: as a transform, or as distributions."""
+    if (prior_transform is None) == (priors is None):
+        given = None if priors is None else prior_transform
+        raise InvalidArgument("prior_transform", given, "either prior_transform and ndim, or priors=")
+    if priors is None or prior_transform is not None:
+        if ndim is None:
+            raise InvalidArgument("ndim", None, "the number of parameters, a whole number of at least 1")
+        return PriorTransform.of(prior_transform, ndim, names, periodic, vectorized)
+    domain = IndependentPriors.of(priors, periodic)
+    if ndim is not None and ndim != domain.dim:
+        raise InvalidArgument("ndim", ndim, f"{domain.dim}, as priors has {domain.dim} parameters, or nothing")
+    if names is not None:
+        raise InvalidArgument("names", names, "nothing with priors=, which has the names")
+    return domain
 
 
 def _trial_points(dim: int) -> Iterable[FloatArray]:

@@ -37,9 +37,25 @@ class Quantity:
         """The value at which the integrand vanishes."""
         return self.sign * math.inf
 
+    def called(self, given_as: str) -> Quantity:
+        """Return the same with another name for values from before."""
+        return replace(self, given_as=given_as)
+
 
 ENERGY = Quantity("energy", "y0", 1.0)
 LOG_LIKELIHOOD = Quantity("log_likelihood", "logl0", -1.0)
+#: By name, as a study is told which of them its evaluations are.
+QUANTITIES = {quantity.name: quantity for quantity in (ENERGY, LOG_LIKELIHOOD)}
+
+
+def quantity_of(name: object, with_prior: bool) -> Quantity:
+    """Return what evaluations are, by name; without one they are energies, but with a prior that must be said."""
+    if name is None and not with_prior:
+        return ENERGY
+    if not isinstance(name, str) or name not in QUANTITIES:
+        wanted = "'log_likelihood', or 'energy' for its negative"
+        raise InvalidArgument("quantity", name, f"{wanted}: with a prior it must be said" if name is None else wanted)
+    return QUANTITIES[name]
 
 
 @dataclass(frozen=True)

@@ -126,9 +126,10 @@ def run(
     progress: ProgressCallback | bool | None,
     x0: ArrayLike | None,
     y0: ArrayLike | tuple[ArrayLike, ArrayLike] | None,
+    u0: ArrayLike | None = None,
 ) -> Estimate:
     """Spend the budget on a problem and return the estimate."""
-    given = given_evaluations(settings.domain, x0, y0, problem.with_noise, problem.quantity)
+    given = given_evaluations(settings.domain, x0, y0, problem.with_noise, problem.quantity, u0)
     whole("workers", workers, at_least=1)
     settings.estimator.check(settings.task(len(given)))
     ledger = MemoryLedger(settings, given)

@@ -19,7 +19,7 @@ from zhat.estimators import Estimator, Finding, Task, named
 from zhat.estimators.base import CONVERGED, NoiseKind
 from zhat.evaluations import Evaluations
 from zhat.prior import Prior
-from zhat.problem import NoiseStd, check_number, whole
+from zhat.problem import ENERGY, Energy, NoiseStd, Problem, Quantity, check_number, whole
 from zhat.threads import one_blas_thread
 
 #: An energy that has failed so often and never succeeded is given up.
@@ -57,6 +57,8 @@ class Settings:
         The kernel whose norm it is.
     largest_failed_share
         A run stops when more of the later half of its evaluations have failed.
+    quantity
+        What an evaluation returns: the energy, or a log-likelihood, whose negative it is.
     """
 
     domain: Domain
@@ -70,6 +72,7 @@ class Settings:
     rkhs_norm: float | None = None
     rkhs_kernel: Kernel = DEFAULT_KERNEL
     largest_failed_share: float = LARGEST_FAILED_SHARE
+    quantity: Quantity = ENERGY
 
     @classmethod
     def of(
@@ -86,6 +89,7 @@ class Settings:
         rkhs_norm: float | None = None,
         rkhs_kernel: Kernel | None = None,
         largest_failed_share: float = LARGEST_FAILED_SHARE,
+        quantity: Quantity = ENERGY,
     ) -> Settings:
         """Return the settings that a user gave, or say what is wrong with them. Without a seed, one is drawn."""
         estimator = named(method)
@@ -112,7 +116,12 @@ class Settings:
             rkhs_norm=None if rkhs_norm is None else float(rkhs_norm),
             rkhs_kernel=rkhs_kernel or kernel_of(estimator),
             largest_failed_share=float(largest_failed_share),
+            quantity=quantity,
         )
+
+    def problem(self, energy: Energy, vectorized: bool = False) -> Problem:
+        """Return the problem that these settings make of an energy, or of what evaluations are."""
+        return Problem(energy, self.domain, self.inverse_temperature, self.noise_std, vectorized, self.quantity)
 
     def task(self, n_given: int) -> Task:
         """Return the problem as the estimator sees it, with so many evaluations that were given."""

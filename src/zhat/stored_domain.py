@@ -19,7 +19,13 @@ def domain_out(domain: Domain) -> dict[str, Any]:
     described = [_described(one) for one in domain.distributions] if isinstance(domain, IndependentPriors) else [None]
     if all(one is not None for one in described):
         return {"priors": dict(zip(domain.names, described, strict=True)), **document}
-    return {"parameters": list(domain.names), **document}
+    return {"parameters": list(domain.names), "quantiles": list(domain.quantiles), **document}
+
+
+def names_in(document: dict[str, Any]) -> tuple[str, ...]:
+    """Return the names of the axes of the domain that a file keeps."""
+    kept = next(document[key] for key in ("bounds", "priors", "parameters") if key in document)
+    return tuple(map(str, kept))
 
 
 def domain_in(document: dict[str, Any]) -> Box | Prior:
@@ -34,21 +40,24 @@ def domain_in(document: dict[str, Any]) -> Box | Prior:
     names = fields.texts("parameters", document["parameters"])
     if not names or not all(names) or len(set(names)) < len(names):
         raise fields.Misfit("parameters", names, "different names")
-    return PriorTransform(names, None, periodic=axes_of("periodic", periodic, names))
+    # Older files know of no quantiles.
+    quantiles = axes_of("quantiles", document.get("quantiles", ()), names)
+    return PriorTransform(names, None, periodic=axes_of("periodic", periodic, names), quantiles=quantiles)
 
 
 def _described(distribution: Any) -> dict[str, Any] | None:
     """Return a distribution as its name and numbers; None if SciPy could not make it again from these."""
-    name = getattr(getattr(distribution, "dist", distribution), "name", None)
-    args: tuple[Any, ...] = getattr(distribution, "args", ())
-    kwds: dict[str, Any] = getattr(distribution, "kwds", {})
-    if _of_name(name) is None:
+    generic = getattr(distribution, "dist", distribution)
+    if _of_name(getattr(generic, "name", None)) is None:
         return None
-    if not all(isinstance(value, numbers.Real) for value in (*args, *kwds.values())):
+    given: tuple[Any, ...] = getattr(distribution, "args", ())
+    # All of them in SciPy's order, so that norm(0, 5) and norm(loc=0, scale=5) are the same.
+    names = [*(part.strip() for part in (generic.shapes or "").split(",") if part.strip()), "loc", "scale"]
+    values = {"loc": 0.0, "scale": 1.0, **dict(zip(names, given, strict=False)), **getattr(distribution, "kwds", {})}
+    if not all(isinstance(value, numbers.Real) for value in values.values()):
         return None
     # As words, because JSON has none for infinity.
-    keywords = {key: repr(float(value)) for key, value in kwds.items()}
-    return {"distribution": name, "arguments": [repr(float(value)) for value in args], "keywords": keywords}
+    return {"distribution": generic.name, "arguments": [repr(float(values[name])) for name in names], "keywords": {}}
 
 
 def _made(name: str, described: object) -> Any:

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from study_files import MODEST, read, uncommented
 from zhat.errors import StudyFileError
-from zhat.study.file import KEYS, read_study_file, template
+from zhat.study.file import KEYS, read_study_file
 from zhat.study.lines import key_lines
+from zhat.study.template import template
 
 
 @MODEST

@@ -7,6 +7,7 @@ import time
 import numpy as np
 
 from zhat.core.arrays import FloatArray
+from zhat.run import Point
 from zhat.settings import Settings
 from zhat.study.facts import KnownFacts
 from zhat.study.holders import is_gone
@@ -35,3 +36,20 @@ def chosen_points(settings: Settings, known: KnownFacts, open_points: list[Row],
         return np.empty((0, dim))
     with one_blas_thread():
         return settings.estimator.ask(settings.task(n_given), facts, np.array(pending).reshape(-1, dim), n)
+
+
+def asked_points(store: Store, settings: Settings, facts: KnownFacts, n: int, who: str, lease: float) -> list[Point]:
+    """Return up to ``n`` points that somebody holds from now on: free ones first, then new ones."""
+    state, open_points = store.state(), store.open_points()
+    taken = [Point(row.id, row.x) for row in take_free(store, open_points, n, who, lease)]
+    while len(taken) < n:
+        unit = chosen_points(settings, facts, open_points, n - len(taken))
+        if len(unit) == 0:
+            break
+        x = settings.domain.to_user(unit)
+        numbers = store.insert(state, unit, x, who, time.time() + lease)
+        if numbers is not None:
+            return taken + [Point(number, row) for number, row in zip(numbers, x, strict=True)]
+        # Somebody asked out of turn: look again.
+        state, open_points = store.state(), store.open_points()
+    return taken

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from zhat.core.arrays import FloatArray
 from zhat.errors import CommandFailed, CommandNotStarted, InvalidArgument
+from zhat.problem import ENERGY, Quantity
 from zhat.study.process import KEPT_BYTES, Ending, Tail, run
 
 #: What is special in a command: a doubled brace, a name in braces, or a brace that is neither.
@@ -62,6 +63,9 @@ class CommandEnergy:
         What ``folder``, and a program with a slash in its name such as ``./simulate``, are relative to: the folder
         where the study was started. Paths among the arguments are the program's own affair: it sees them from where it
         runs.
+    quantity
+        What the program prints: the energy, or a log-likelihood, which is ``-inf`` where the probability is zero and
+        ``"log_likelihood"`` in a JSON object.
     """
 
     command: tuple[str, ...]
@@ -71,6 +75,7 @@ class CommandEnergy:
     folder: str | None = None
     keep_folders: bool = False
     base: str = field(default_factory=os.getcwd)
+    quantity: Quantity = ENERGY
 
     def __post_init__(self) -> None:
         """Refuse what cannot be run."""
@@ -129,7 +134,7 @@ class CommandEnergy:
             raise CommandFailed(f"timed out after {self.timeout:g} s")
         if ending.returncode != 0:
             raise CommandFailed(_unsuccessful(ending))
-        return _read_value(ending.out)
+        return _read_value(ending.out, self.quantity)
 
 
 def _are_strings(values: object) -> bool:
@@ -210,13 +215,13 @@ def _signal(number: int) -> str:
         return str(number)
 
 
-def _read_value(out: Tail) -> float | tuple[float, float]:
+def _read_value(out: Tail, quantity: Quantity) -> float | tuple[float, float]:
     """Return what the last line says: a value, or a value and its noise."""
     line = _last_line(out)
-    value, std = _from_json(line) if line.startswith("{") else _from_words(line)
+    value, std = _from_json(line, quantity.name) if line.startswith("{") else _from_words(line)
     if math.isnan(value):
         raise _unusable(line, "which is not a number")
-    if value == -math.inf:
+    if value == -quantity.zero:
         raise _unusable(line, "which makes the integral infinite")
     if std is None:
         return value
@@ -237,16 +242,16 @@ def _last_line(out: Tail) -> str:
     )
 
 
-def _from_json(line: str) -> tuple[float, float | None]:
+def _from_json(line: str, name: str) -> tuple[float, float | None]:
     try:
         # As floats, whole numbers of any length are harmless.
         told = json.loads(line, parse_int=float)
     except (ValueError, RecursionError):
         raise _unusable(line, "which is not JSON") from None
-    is_known = "energy" in told and told.keys() <= {"energy", "std"}
+    is_known = name in told and told.keys() <= {name, "std"}
     if not is_known or not all(isinstance(number, float) for number in told.values()):
-        raise _unusable(line, "which is not an object of energy and perhaps std, both numbers")
-    return told["energy"], told.get("std")
+        raise _unusable(line, f"which is not an object of {name} and perhaps std, both numbers")
+    return told[name], told.get("std")
 
 
 def _from_words(line: str) -> tuple[float, float | None]:

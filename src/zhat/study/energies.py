@@ -26,7 +26,7 @@ def problem_of(file: StudyFile, settings: Settings) -> Problem:
         raise InvalidArgument("energy", None, wanted)
     energy = _command(spec, file, settings) if isinstance(spec, CommandSpec) else load_function(spec, file.path.parent)
     vectorized = isinstance(spec, FunctionSpec) and spec.vectorized
-    return Problem(energy, settings.domain, settings.inverse_temperature, settings.noise_std, vectorized)
+    return settings.problem(energy, vectorized)
 
 
 def identity(spec: FunctionSpec | CommandSpec) -> dict[str, Any]:
@@ -105,6 +105,7 @@ def _command(spec: CommandSpec, file: StudyFile, settings: Settings) -> CommandE
         folder=None if spec.folder is None else str(spec.folder),
         keep_folders=spec.keep_folders,
         base=str(file.path.parent),
+        quantity=settings.quantity,
     )
 
 

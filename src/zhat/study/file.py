@@ -7,15 +7,17 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast, get_args
+from typing import Any, cast, get_args
 
 from zhat.errors import InvalidArgument
 from zhat.estimators import METHODS
 from zhat.estimators.base import NoiseKind
+from zhat.problem import ENERGY, QUANTITIES
 from zhat.settings import LARGEST_FAILED_SHARE
 from zhat.study import checks
 from zhat.study.checks import Unfit
 from zhat.study.document import Document
+from zhat.study.file_priors import prior_of_axis
 from zhat.study.store import Journal
 
 #: The sections of a study file and their keys; None where the keys are the user's names.
@@ -25,11 +27,12 @@ KEYS: dict[str, tuple[str, ...] | None] = {
         *("periodic", "journal", "largest_failed_share"),
     ),
     "bounds": None,
-    "energy": ("function", "vectorized", "command", "timeout", "retries", "folder", "keep_folders"),
+    "priors": None,
+    "energy": ("quantity", "function", "vectorized", "command", "timeout", "retries", "folder", "keep_folders"),
     "run": ("workers", "dask", "max_time"),
 }
-_FUNCTION_KEYS = ("function", "vectorized")
-_COMMAND_KEYS = ("command", "timeout", "retries", "folder", "keep_folders")
+_FUNCTION_KEYS = ("quantity", "function", "vectorized")
+_COMMAND_KEYS = ("quantity", "command", "timeout", "retries", "folder", "keep_folders")
 
 _SECONDS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0}
 _DURATION = re.compile(" *".join(rf"(?:([0-9]+(?:\.[0-9]+)?) *{unit})?" for unit in _SECONDS))
@@ -91,7 +94,7 @@ class StudyFile:
     database
         Where the study is kept.
     bounds
-        The axes: name and range, in the file's order.
+        The axes: name and range, in the file's order; None if there are priors.
     inverse_temperature
         λ, or several.
     budget
@@ -116,11 +119,15 @@ class StudyFile:
         Address of a Dask scheduler that runs them.
     max_time
         After how many seconds a run begins no more evaluations.
+    priors
+        A distribution of SciPy's for each parameter, in the file's order; None if there are bounds.
+    quantity
+        What evaluations return: the "energy" or the "log_likelihood".
     """
 
     path: Path
     database: Path
-    bounds: dict[str, tuple[float, float]]
+    bounds: dict[str, tuple[float, float]] | None
     inverse_temperature: float | tuple[float, ...]
     budget: int
     seed: int | None
@@ -134,6 +141,8 @@ class StudyFile:
     workers: int
     dask: str | None
     max_time: float | None
+    priors: dict[str, Any] | None = None
+    quantity: str = ENERGY.name
 
 
 def read_study_file(path: str | os.PathLike[str]) -> StudyFile:
@@ -147,11 +156,13 @@ def read_study_file(path: str | os.PathLike[str]) -> StudyFile:
     document = Document.read(path)
     document.check_names(KEYS)
     absolute = Path(os.path.abspath(path))
-    bounds = _bounds(document)
+    bounds, priors = _axes(document)
     return StudyFile(
         path=absolute,
         database=_database(document, absolute),
         bounds=bounds,
+        priors=priors,
+        quantity=_quantity(document, with_prior=priors is not None),
         inverse_temperature=document.optional("study", "inverse_temperature", _temperatures, 1.0),
         budget=document.required("study", "budget", checks.whole(at_least=1)),
         seed=document.optional("study", "seed", checks.whole(at_least=0), None),
@@ -160,7 +171,7 @@ def read_study_file(path: str | os.PathLike[str]) -> StudyFile:
         noise_kind=cast(
             NoiseKind, document.optional("study", "noise_kind", checks.one_of(get_args(NoiseKind)), "energy")
         ),
-        periodic=document.optional("study", "periodic", checks.some_of(bounds), ()),
+        periodic=document.optional("study", "periodic", checks.some_of(bounds or priors or ()), ()),
         journal=cast(Journal, document.optional("study", "journal", checks.one_of(get_args(Journal)), "wal")),
         largest_failed_share=document.optional("study", "largest_failed_share", _share, LARGEST_FAILED_SHARE),
         energy=_energy(document, absolute.parent),
@@ -187,11 +198,6 @@ def parse_duration(text: str) -> float:
     return seconds
 
 
-def template() -> str:
-    """Return an example of a study file in which each key is explained."""
-    return _TEMPLATE
-
-
 _temperatures = checks.one_or_several(
     checks.number("a finite number above 0, or a list of at least one of them", above=0.0)
 )
@@ -212,12 +218,26 @@ def _max_time(value: object) -> float:
         raise Unfit(error.wanted) from None
 
 
-def _bounds(document: Document) -> dict[str, tuple[float, float]]:
-    names = document.section("bounds")
-    if not names:
+def _axes(document: Document) -> tuple[dict[str, tuple[float, float]] | None, dict[str, Any] | None]:
+    """Return the bounds, or the priors instead."""
+    bounds, priors = document.section("bounds"), document.section("priors")
+    if bounds and priors:
+        raise document.refusal(("priors",), "is there and so is [bounds]", "one of them")
+    if priors:
+        return None, {name: document.required("priors", name, prior_of_axis(name)) for name in priors}
+    if not bounds:
         problem = "is empty" if "bounds" in document.table else "is missing"
-        raise document.refusal(("bounds",), problem, "a section [bounds] with at least one axis, name = [low, high]")
-    return {name: document.required("bounds", name, checks.range_of(name)) for name in names}
+        wanted = "a section [bounds] with at least one axis, name = [low, high], or a section [priors]"
+        raise document.refusal(("bounds",), problem, wanted)
+    return {name: document.required("bounds", name, checks.range_of(name)) for name in bounds}, None
+
+
+def _quantity(document: Document, with_prior: bool) -> str:
+    check = checks.one_of(QUANTITIES)
+    if with_prior:
+        # One or the other might be meant, and the wrong one would give a wrong result without a word.
+        return document.required("energy", "quantity", check)
+    return document.optional("energy", "quantity", check, ENERGY.name)
 
 
 def _database(document: Document, path: Path) -> Path:
@@ -238,6 +258,8 @@ def _energy(document: Document, folder: Path) -> FunctionSpec | CommandSpec | No
     if "energy" not in document.table:
         return None
     kinds = [key for key in ("function", "command") if key in section]
+    if list(section) == ["quantity"]:
+        return None
     wanted = "exactly one of 'function' and 'command' (or no [energy] at all, to evaluate elsewhere)"
     if not kinds:
         raise document.refusal(("energy",), "has neither function nor command", f"in [energy], {wanted}")
@@ -283,78 +305,3 @@ def _command(document: Document, folder: Path) -> CommandSpec:
         folder=None if below is None else folder / below,
         keep_folders=document.optional("energy", "keep_folders", checks.flag, False),
     )
-
-
-_TEMPLATE = """\
-# A study estimates log Z, the logarithm of the integral of exp(-inverse_temperature * energy(x)) over a box.
-# Lines that begin with "# " and a key show what else can be set. Paths are relative to this file's folder.
-
-[study]
-# How many evaluations of the energy may be spent; those that fail count.
-budget = 256
-
-# One number above 0, or a list: log Z is then wanted at each of them.
-inverse_temperature = 1.0
-
-# "auto" chooses for itself. The others are "mc", "pc", "pc-mc", "mvs", "mvs-lmc" and "mvs-exact".
-method = "auto"
-
-# The standard deviation of the noise in the energies: 0.0 if they are exact, "learn" if you do not know it.
-noise_std = 0.0
-
-# "energy" if the noise has mean zero in the energy, "likelihood" if it leaves exp(-inverse_temperature * energy)
-# right in the mean, as a particle filter does.
-# noise_kind = "energy"
-
-# The axes whose two ends are the same place, such as angles.
-# periodic = ["phi"]
-
-# The same seed gives the same points. Without one, it is drawn when the study is created.
-# seed = 0
-
-# Where the study is kept. Without this: beside this file, under its name with .db.
-# database = "study.db"
-
-# "rollback" where the database is on a network file system, "wal" elsewhere.
-# journal = "wal"
-
-# The study stops when more than this share of its evaluations fails.
-# largest_failed_share = 0.5
-
-[bounds]
-# One line for each axis: its name, and the lowest and the highest value.
-x = [-2.0, 2.0]
-phi = [0.0, 6.283185307179586]
-
-# What evaluates the energy: a Python function or a command. Leave [energy] out to evaluate elsewhere, such as in a
-# lab: ask for points then, and tell the results.
-[energy]
-# "module:function" or "path/to/file.py:function". It takes a point and returns a number.
-function = "energy.py:energy"
-
-# Whether the function takes many points at once, one a row.
-# vectorized = false
-
-# Or a program with its arguments, in which the name of an axis in braces stands for its value.
-# command = ["./simulate", "--x", "{x}", "--phi", "{phi}"]
-
-# After how many seconds the command is ended, and counts as failed.
-# timeout = 60.0
-
-# How often a command that failed is tried again.
-# retries = 0
-
-# The folder below which each evaluation has a folder of its own, and whether those stay.
-# folder = "runs"
-# keep_folders = false
-
-[run]
-# How many evaluations run side by side.
-workers = 1
-
-# The address of a Dask scheduler that runs them instead.
-# dask = "tcp://127.0.0.1:8786"
-
-# A run begins no more evaluations after this time: seconds, or days, hours, minutes and seconds.
-# max_time = "3h50m"
-"""

@@ -172,7 +172,7 @@ class StudyRun:
             try:
                 self.study.record(point, outcome)
             except StorageError:
-                left.append(in_words(point, outcome))
+                left.append(in_words(point, outcome, self.study.settings.quantity))
         if left:
             listed = "\n".join(left)
             raise StorageError(f"{self._storage_error}\nWhat was evaluated and could not be stored:\n{listed}")

@@ -29,7 +29,7 @@ from zhat.study.database import check_log, connect, damaged, explained, is_absen
 
 #: Marks a SQLite file as a study; the version rises with every change that an older zhat could not read.
 APPLICATION_ID = 0x5A484154
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 #: "rollback" for network file systems, on which a write-ahead log cannot be shared.
 Journal = Literal["wal", "rollback"]
 _JOURNAL_MODES: dict[Journal, str] = {"wal": "WAL", "rollback": "DELETE"}
@@ -200,6 +200,13 @@ class Store:
         found = self.read("SELECT value FROM meta WHERE key = ?", (key,))
         return str(found[0][0]) if found else None
 
+    def listed_meta(self, key: str) -> list[dict[str, Any]]:
+        """Return the list of tables that the study keeps under a key, empty if there is none."""
+        try:
+            return [fields.table(key, one) for one in fields.parsed(self.meta(key) or "[]")]
+        except fields.UNFIT as error:
+            raise FileError(f"{self.path} is damaged: {error}") from None
+
     def set_meta(self, key: str, value: str) -> None:
         """Note something about the study as a whole."""
         with self.writing() as cursor:
@@ -328,7 +335,8 @@ class Store:
         if cursor.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
             raise FileError(f"{self.path} is not a study of zhat's")
         version = cursor.execute("PRAGMA user_version").fetchone()[0]
-        if version != SCHEMA_VERSION:
+        # Those of version 1 know neither priors nor log-likelihoods.
+        if not 1 <= version <= SCHEMA_VERSION:
             raise FileError(
                 f"{self.path} was made by a newer zhat: its schema is {version}, and this one reads {SCHEMA_VERSION}"
             )

@@ -13,6 +13,7 @@ from zhat import fields
 from zhat.core.kernels import Kernel
 from zhat.errors import FileError, InvalidArgument
 from zhat.estimators import METHODS
+from zhat.problem import ENERGY, quantity_of
 from zhat.settings import Settings
 from zhat.stored_domain import domain_in, domain_out
 
@@ -57,6 +58,7 @@ def settings_out(settings: Settings) -> dict[str, Any]:
         # JSON has no infinity.
         "rkhs_kernel": {"nu": str(kernel.nu), "lengthscale": lengthscale, "scale": kernel.scale},
         "largest_failed_share": settings.largest_failed_share,
+        "quantity": settings.quantity.name,
     }
     return {**document, "hash": _hash(document)}
 
@@ -88,6 +90,8 @@ def _settings_in(given: dict[str, Any]) -> Settings:
         noise_kind=given["noise_kind"],
         rkhs_norm=given["rkhs_norm"],
         largest_failed_share=given["largest_failed_share"],
+        # Older studies know of energies only.
+        quantity=quantity_of(given.get("quantity", ENERGY.name), with_prior=False),
     )
     # Without a norm nobody may choose a kernel, but one is kept all the same.
     return replace(found, rkhs_kernel=Kernel(fields.any_number("nu", kernel["nu"]), lengths, kernel["scale"]))

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -15,19 +15,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from zhat import fields
 from zhat.core.arrays import FloatArray
 from zhat.core.kernels import Kernel
-from zhat.domain import Bounds, PeriodicAxes
-from zhat.errors import FileError, InvalidArgument, SettingsDiffer
+from zhat.domain import Bounds, Box, PeriodicAxes
+from zhat.errors import InvalidArgument
 from zhat.estimate import Estimate
 from zhat.estimators.base import NoiseKind
 from zhat.evaluations import Evaluations, Outcome
 from zhat.given import given_evaluations
-from zhat.problem import Energy, Problem, check_number, interpret, whole
+from zhat.prior import Transform
+from zhat.problem import Energy, check_number, interpret, quantity_of, whole
 from zhat.run import Point
 from zhat.settings import LARGEST_FAILED_SHARE, Settings
-from zhat.study.asking import chosen_points, take_free
+from zhat.study.asking import asked_points
 from zhat.study.changes import (
     Change,
     all_changes,
@@ -38,10 +38,12 @@ from zhat.study.changes import (
     to_retry,
     without_stale_error,
 )
+from zhat.study.domains import check_points, domain_of
 from zhat.study.facts import KnownFacts
 from zhat.study.holders import this_process
+from zhat.study.opening import agreed, refuse_noise_function
 from zhat.study.store import Journal, Row, Store
-from zhat.study.stored_settings import UNSET, Unset, differences, given_or, settings_in, settings_out
+from zhat.study.stored_settings import UNSET, Unset, settings_out
 from zhat.study.turns import turn
 from zhat.study.unstored import said
 
@@ -65,17 +67,23 @@ class Study:
     def create(
         cls,
         path: str | PathLike[str],
-        bounds: Bounds,
+        bounds: Bounds | None = None,
         inverse_temperature: float | Sequence[float] | FloatArray = 1.0,
         budget: int = 256,
         noise_std: float | None = 0.0,
         method: str = "auto",
         seed: int | None = None,
         *,
+        priors: Mapping[str, Any] | None = None,
+        prior_transform: Transform | None = None,
+        ndim: int | None = None,
+        names: Sequence[str] | None = None,
+        quantity: str | None = None,
         noise_kind: NoiseKind = "energy",
         periodic: PeriodicAxes = (),
         x0: ArrayLike | None = None,
         y0: ArrayLike | tuple[ArrayLike, ArrayLike] | None = None,
+        u0: ArrayLike | None = None,
         rkhs_norm: float | None = None,
         rkhs_kernel: Kernel | None = None,
         largest_failed_share: float = LARGEST_FAILED_SHARE,
@@ -89,19 +97,29 @@ class Study:
             The file to make. It must not exist, or be empty.
         bounds, inverse_temperature, budget, noise_std, method, seed
             What is to be estimated. The noise of each value can also be told with it.
+        priors, prior_transform, ndim, names
+            Instead of bounds, those of `zhat.evidence`: log Z is then the log evidence. SciPy's distributions are kept
+            in the file. A transform is not: points are kept on the unit cube, and whoever opens the study to ask for
+            more gives it again.
+        quantity
+            What is told: "energy" or "log_likelihood", its negative. With a prior it must be said.
         noise_kind, periodic, x0, y0, rkhs_norm, rkhs_kernel
-            The same.
+            The same; ``y0`` is what is told.
+        u0
+            Instead of ``x0``: points of the unit cube.
         largest_failed_share
             No more points are asked for when more of at least twenty evaluations have failed.
         journal
             "rollback" on a network file system, where SQLite's write-ahead log cannot be shared.
         """
-        _refuse_noise_function(noise_std)
+        refuse_noise_function(noise_std)
+        domain = domain_of(bounds, periodic, priors, prior_transform, ndim, names)
+        told = quantity_of(quantity, with_prior=not isinstance(domain, Box))
         settings = Settings.of(
-            bounds, inverse_temperature, budget, noise_std, method, seed, noise_kind=noise_kind, periodic=periodic,
-            rkhs_norm=rkhs_norm, rkhs_kernel=rkhs_kernel, largest_failed_share=largest_failed_share,
+            domain, inverse_temperature, budget, noise_std, method, seed, noise_kind=noise_kind,
+            rkhs_norm=rkhs_norm, rkhs_kernel=rkhs_kernel, largest_failed_share=largest_failed_share, quantity=told,
         )  # fmt: skip
-        given = given_evaluations(settings.domain, x0, y0)
+        given = given_evaluations(domain, x0, y0, quantity=told.called("y0"), u0=u0)
         settings.estimator.check(settings.task(len(given)))
         rows = (given.unit, given.x, given.outcomes())
         return cls(Store.create(Path(path), settings_out(settings), journal, rows), settings)
@@ -117,6 +135,9 @@ class Study:
         noise_std: float | None | Unset = UNSET,
         method: str | Unset = UNSET,
         seed: int | None | Unset = UNSET,
+        priors: Mapping[str, Any] | None = None,
+        prior_transform: Transform | None = None,
+        quantity: str | Unset = UNSET,
         noise_kind: NoiseKind | Unset = UNSET,
         periodic: PeriodicAxes | Unset = UNSET,
         largest_failed_share: float | Unset = UNSET,
@@ -125,35 +146,23 @@ class Study:
         """Open a study that is there.
 
         Settings need not be given. Those that are must be the stored ones, or `SettingsDiffer` says how they differ;
-        only a larger budget and another ``largest_failed_share`` are taken over.
+        only a larger budget and another ``largest_failed_share`` are taken over. A prior transform is stored nowhere:
+        without it, a study can be told values and estimated, but not asked for points.
         """
         store = Store.open(Path(path), read_only)
         try:
-            document = store.settings()
-            stored = settings_in(document, path)
-            _refuse_noise_function(noise_std)
-            wanted = Settings.of(
-                given_or(bounds, document["bounds"]),
-                given_or(inverse_temperature, document["inverse_temperature"]),
-                given_or(budget, stored.budget),
-                given_or(noise_std, stored.noise_std),
-                given_or(method, stored.estimator.name),
-                stored.seed if seed is None else given_or(seed, stored.seed),
-                noise_kind=given_or(noise_kind, stored.noise_kind),
-                periodic=given_or(periodic, document["periodic"]),
-                rkhs_norm=stored.rkhs_norm,
-                rkhs_kernel=None if stored.rkhs_norm is None else stored.rkhs_kernel,
-                largest_failed_share=given_or(largest_failed_share, stored.largest_failed_share),
-            )
-            new = settings_out(wanted)
-            if unequal := differences(document, new):
-                raise SettingsDiffer(f"{path} was made with other settings: {'; '.join(unequal)}")
-            if new["hash"] != document["hash"] and not read_only:
-                store.set_settings(new)
+            settings = agreed(
+                store, read_only, bounds=bounds, inverse_temperature=inverse_temperature, budget=budget,
+                noise_std=noise_std, method=method, seed=seed, priors=priors, prior_transform=prior_transform,
+                quantity=quantity, noise_kind=noise_kind, periodic=periodic, largest_failed_share=largest_failed_share,
+            )  # fmt: skip
+            study = cls(store, settings)
+            if priors is not None or prior_transform is not None:
+                check_points(settings.domain, study.evaluations.unit, study.evaluations.x)
         except BaseException:
             store.close()
             raise
-        return cls(store, wanted)
+        return study
 
     def __enter__(self) -> Study:
         """Return the study, which is closed at the end of the block."""
@@ -238,34 +247,21 @@ class Study:
         """
         n = whole("n", n, at_least=1)
         check_number("lease", lease, "a number of seconds above 0", above=0.0)
-        who = holder or this_process()
         with turn(self.path):
-            state, open_points = self._store.state(), self._store.open_points()
-            taken = [Point(row.id, row.x) for row in take_free(self._store, open_points, n, who, lease)]
-            while len(taken) < n:
-                unit = chosen_points(self._settings, self._facts, open_points, n - len(taken))
-                if len(unit) == 0:
-                    break
-                x = self._settings.domain.to_user(unit)
-                numbers = self._store.insert(state, unit, x, who, time.time() + lease)
-                if numbers is not None:
-                    return taken + [Point(number, row) for number, row in zip(numbers, x, strict=True)]
-                # Somebody asked out of turn: look again.
-                state, open_points = self._store.state(), self._store.open_points()
-        return taken
+            return asked_points(self._store, self._settings, self._facts, n, holder or this_process(), lease)
 
     def tell(
         self, id: int, y: float | tuple[float, float], *, replace: bool = False, seconds: float = 0.0, worker: str = ""
     ) -> bool:
-        """Note the energy at a point, on disk before this returns.
+        """Note the energy at a point, or its log-likelihood if that is what is told, on disk before this returns.
 
         Parameters
         ----------
         id
             The point's.
         y
-            The energy, +inf where the integrand vanishes; or a tuple of it and its noise's standard deviation. NaN is
-            noted as a failure.
+            The energy, +inf where the integrand vanishes (the log-likelihood, -inf there); or a tuple of it and its
+            noise's standard deviation. NaN is noted as a failure.
         replace
             Whether it takes the place of what was told before, a value or a failure, which is kept in `changes`. The
             estimate and all later points are then what they would be had it been told so at first; points that were
@@ -279,7 +275,7 @@ class Study:
             Whether it counts. Without ``replace`` a point that was told already keeps its value, and the other one is
             kept beside it.
         """
-        outcome = interpret(y, float(seconds))
+        outcome = interpret(y, float(seconds), self._settings.quantity)
         numbers = y if isinstance(y, tuple) else (y,)
         if outcome.failure and not all(isinstance(value, float | int | np.number) for value in numbers):
             raise InvalidArgument("y", y, "a number, or a tuple of a number and its standard deviation")
@@ -301,7 +297,7 @@ class Study:
             return False
         # -0.0 and 0.0 are one number to SQLite.
         outcome = dataclasses.replace(outcome, value=outcome.value + 0.0)
-        with said(number, outcome):
+        with said(number, outcome, self._settings.quantity):
             if replace and replace_outcome(self._store, number, outcome, who):
                 return True
             return self._store.tell(number, outcome, who)
@@ -338,9 +334,19 @@ class Study:
         """All outcomes that do not count, or no longer: replaced, withdrawn, retried, or of energies that never ran."""
         return all_changes(self._store)
 
-    def add(self, x: ArrayLike, y: ArrayLike | tuple[ArrayLike, ArrayLike]) -> None:
-        """Add evaluations from elsewhere, in the user's units: facts that cost none of the budget."""
-        given = given_evaluations(self._settings.domain, x, y)
+    def add(
+        self,
+        x: ArrayLike | None = None,
+        y: ArrayLike | tuple[ArrayLike, ArrayLike] | None = None,
+        *,
+        u: ArrayLike | None = None,
+    ) -> None:
+        """Add evaluations from elsewhere: facts that cost none of the budget.
+
+        They are in the user's units, ``x``, or on the unit cube, ``u``; and ``y`` is what would be told of them.
+        """
+        quantity = self._settings.quantity.called("y0")
+        given = given_evaluations(self._settings.domain, x, y, quantity=quantity, u0=u)
         self._settings.estimator.check(self._settings.task(self.n_given + len(given)))
         self._store.give(given.unit, given.x, given.outcomes())
 
@@ -359,6 +365,7 @@ class Study:
     ) -> Estimate:
         """Evaluate the energy until the budget is spent, or so many seconds have passed; return the estimate then.
 
+        ``energy`` returns what is told: a log-likelihood, where the study was made so.
         ``vectorized``, ``workers`` and ``executor`` are those of `zhat.estimate`. An interrupt ends the run when what
         is under way has ended, a second one at once. An energy that cannot be called at all, because a program or a
         module is missing, ends it with `EnergyUnavailable` and costs nothing.
@@ -366,8 +373,7 @@ class Study:
         from zhat.study.pools import make_pool
         from zhat.study.runner import StudyRun
 
-        settings = self._settings
-        problem = Problem(energy, settings.domain, settings.inverse_temperature, settings.noise_std, vectorized)
+        problem = self._settings.problem(energy, vectorized)
         with make_pool(problem, whole("workers", workers, at_least=1), executor) as pool:
             run = StudyRun(self, pool, lambda progress: None, max_time)
             run.run()
@@ -378,11 +384,7 @@ class Study:
     @property
     def energies(self) -> list[dict[str, Any]]:
         """What study files said of the energy when they were run, the latest last."""
-        try:
-            found = fields.parsed(self._store.meta("energies") or "[]")
-            return [fields.table("energies", one) for one in found]
-        except fields.UNFIT as error:
-            raise FileError(f"{self.path} is damaged: {error}") from None
+        return self._store.listed_meta("energies")
 
     def note_energy(self, energy: dict[str, Any]) -> None:
         """Note what a study file says of the energy."""
@@ -395,9 +397,3 @@ class Study:
     def release(self, holder: str | None = None) -> None:
         """Give all points back that a holder has and will not evaluate."""
         self._store.release(holder or this_process())
-
-
-def _refuse_noise_function(noise_std: Any) -> None:
-    if callable(noise_std):
-        wanted = "a number, or None to learn it; noise that differs is told with each value, as (y, std)"
-        raise InvalidArgument("noise_std", noise_std, wanted)

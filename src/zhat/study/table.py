@@ -16,21 +16,22 @@ from typing import Protocol, TextIO
 
 from zhat.core.arrays import FloatArray
 from zhat.errors import TableError, shown
+from zhat.problem import ENERGY, LOG_LIKELIHOOD, Quantity
 from zhat.study.checks import listed, nearest
 
 #: What the columns of a table of results may be called.
-_VALUE_COLUMNS = ("y", "energy", "value")
+_VALUE_COLUMNS = {ENERGY: ("y", "energy", "value"), LOG_LIKELIHOOD: ("log_likelihood", "logl", "y", "value")}
 _STD_COLUMNS = ("std", "noise_std")
 _FAILURE_COLUMNS = ("failure", "error")
 
 _WANTED_FILE = "a CSV file in UTF-8"
 _WANTED_HEADER = "a header such as 'id,y' or 'id,y,std,failure', separated by commas, semicolons or tabs"
 _WANTED_ID = "the whole number that came with the point"
-_WANTED_VALUE = "a number with a decimal point, or inf where the integrand vanishes"
+_WANTED_VALUE = "a number with a decimal point, or {zero} where the integrand vanishes"
 _WANTED_STD = "a finite number of at least 0 with a decimal point, or nothing"
 
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_INFINITE = re.compile(r"\+?inf(inity)?", re.IGNORECASE)
+_INFINITE = re.compile(r"([+-]?)inf(inity)?", re.IGNORECASE)
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?")
 
 
@@ -125,27 +126,30 @@ def write_points(file: TextIO, names: Sequence[str], points: Iterable[Point]) ->
         _write(file, [point.id, *map(_number_cell, point.x.tolist())])
 
 
-def write_evaluations(file: TextIO, names: Sequence[str], rows: Iterable[Evaluation]) -> None:
+def write_evaluations(
+    file: TextIO, names: Sequence[str], rows: Iterable[Evaluation], quantity: Quantity = ENERGY
+) -> None:
     """Write evaluations as CSV: numbers to the last bit, times in UTC, and nothing for what is not known.
 
     An axis may be called as a column is: that column then has another name, one that is read as well.
     """
     others = ((name, f"evaluation_{name}") for name in ("seconds", "worker", "asked_at", "told_at"))
-    accepted = (_VALUE_COLUMNS, _STD_COLUMNS, _FAILURE_COLUMNS, *others)
+    accepted = (_VALUE_COLUMNS[quantity], _STD_COLUMNS, _FAILURE_COLUMNS, *others)
     columns = [next((name for name in called if name not in names), called[0]) for called in accepted]
     _write(file, ["id", *names, *columns])
     for row in rows:
+        y = math.nan if row.y is None else quantity.sign * row.y
         _write(
             file,
             [
                 *(row.id, *map(_number_cell, row.x.tolist())),
-                *(_number_cell(row.y), _number_cell(row.noise_std), row.failure, _number_cell(row.seconds)),
+                *(_number_cell(y), _number_cell(row.noise_std), row.failure, _number_cell(row.seconds)),
                 *(row.worker or "", _time_cell(row.asked_at), _time_cell(row.told_at)),
             ],
         )
 
 
-def read_results(path: str | os.PathLike[str], names: Sequence[str] = ()) -> list[Result]:
+def read_results(path: str | os.PathLike[str], names: Sequence[str] = (), quantity: Quantity = ENERGY) -> list[Result]:
     """Read results from a CSV file, in the file's order.
 
     Parameters
@@ -156,6 +160,9 @@ def read_results(path: str | os.PathLike[str], names: Sequence[str] = ()) -> lis
     names
         The axes. A column of that name holds coordinates, even if it could be one of those above. They need not be
         there.
+    quantity
+        What the values are. Those of log-likelihoods are in a column ``log_likelihood``, ``logl``, ``y`` or ``value``,
+        and results are energies all the same.
 
     Raises
     ------
@@ -164,11 +171,11 @@ def read_results(path: str | os.PathLike[str], names: Sequence[str] = ()) -> lis
     """
     file = os.fspath(path)
     (header_line, header), records = _opened(file, _lines(file))
-    columns = _columns(file, header_line, header, names)
+    columns = _columns(file, header_line, header, names, quantity)
     results: list[Result] = []
     line_of_id: dict[int, int] = {}
     for number, cells in records:
-        result = _Row(file, number, columns, cells).result()
+        result = _Row(file, number, columns, cells, quantity).result()
         if result.id in line_of_id:
             problem = f"is {result.id} here and in line {line_of_id[result.id]}"
             raise TableError(file, number, "id", problem, "one result for each point")
@@ -197,6 +204,7 @@ class _Row:
     line: int
     columns: _Columns
     cells: list[str]
+    quantity: Quantity
 
     def result(self) -> Result:
         """Return what the line says, or raise for what it does not say well."""
@@ -230,13 +238,15 @@ class _Row:
         return int(given)
 
     def _value(self, given: str) -> float:
-        if _INFINITE.fullmatch(given):
+        infinite = _INFINITE.fullmatch(given)
+        if infinite and (infinite[1] == "-") == (self.quantity.zero < 0.0):
             return math.inf
         value = _finite(given)
         if value is None:
-            wanted = _WANTED_VALUE if given else f"{_WANTED_VALUE}; or why it failed, in a column 'failure'"
+            wanted = _WANTED_VALUE.format(zero=self.quantity.zero)
+            wanted = wanted if given else f"{wanted}; or why it failed, in a column 'failure'"
             raise self._error(self.columns.value, _problem(given), wanted)
-        return value
+        return self.quantity.sign * value
 
     def _std(self) -> float:
         given = self._cell(self.columns.std)
@@ -320,7 +330,7 @@ def _opened(file: str, lines: list[str]) -> tuple[_Record, Iterator[_Record]]:
     raise TableError(file, number, "id", problem, f"{_WANTED_HEADER}{_alike(header, ['id'])}")
 
 
-def _columns(file: str, number: int, header: list[str], names: Sequence[str]) -> _Columns:
+def _columns(file: str, number: int, header: list[str], names: Sequence[str], quantity: Quantity) -> _Columns:
     """Return where the columns are that mean something."""
     taken = {header.index("id")}
     columns_of_axes: dict[str, int] = {}
@@ -339,11 +349,12 @@ def _columns(file: str, number: int, header: list[str], names: Sequence[str]) ->
     # A second id is refused: which of them is meant?
     if find(("id",)) is not None:
         raise TableError(file, number, "id", "is there twice", "one column 'id'")
-    value, std, failure = map(find, (_VALUE_COLUMNS, _STD_COLUMNS, _FAILURE_COLUMNS))
+    value, std, failure = map(find, (_VALUE_COLUMNS[quantity], _STD_COLUMNS, _FAILURE_COLUMNS))
     if value is None:
         axes = f", and none that is an axis ({listed(names)})" if names else ""
-        wanted = f"one of {listed(_VALUE_COLUMNS)}{axes}{_alike(header, _VALUE_COLUMNS)}"
-        raise TableError(file, number, "y", f"is missing; the columns are {shown(header)}", wanted)
+        accepted = _VALUE_COLUMNS[quantity]
+        wanted = f"one of {listed(accepted)}{axes}{_alike(header, accepted)}"
+        raise TableError(file, number, accepted[0], f"is missing; the columns are {shown(header)}", wanted)
     return _Columns(header.index("id"), value, std, failure, columns_of_axes, tuple(header))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from zhat.domain import Domain
 from zhat.errors import InvalidArgument, TableError
 from zhat.evaluations import Outcome
+from zhat.prior import PriorTransform
 from zhat.study.study import Study
 from zhat.study.table import Result, read_results
 
@@ -37,7 +38,7 @@ def tell_table(study: Study, path: str | os.PathLike[str], replace: bool, worker
     TableError, InvalidArgument
         If anything in it cannot be used, or a result has other coordinates than the point of its id: nothing is told.
     """
-    results = read_results(path, study.settings.domain.names)
+    results = read_results(path, study.settings.domain.names, study.settings.quantity)
     rows = {row.id: row for row in study.rows if replace or row.origin == "asked"}
     widths = _widths(study.settings.domain)
     for result in results:
@@ -64,5 +65,8 @@ def _check_coordinates(file: str, result: Result, asked_for: dict[str, float], w
 
 def _widths(domain: Domain) -> dict[str, float]:
     """Return for each axis how wide it is: all but its ends, which may be infinite."""
+    if isinstance(domain, PriorTransform) and domain.transform is None:
+        # The study was opened without its prior transform: only digits are compared.
+        return dict.fromkeys(domain.names, 0.0)
     low, high = domain.to_user(np.array([np.full(domain.dim, 0.01), np.full(domain.dim, 0.99)]))
     return dict(zip(domain.names, (high - low).tolist(), strict=True))
