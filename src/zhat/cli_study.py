@@ -188,6 +188,15 @@ def export(
         write_evaluations(sys.stdout, study.settings.domain.names, told, study.settings.quantity)
 
 
+def repair(path: StudyPath) -> None:
+    """Make a damaged study anew of all that can be read of it, while nobody uses it; the old files are kept."""
+    from zhat.study.repair import repair as make_anew
+
+    found = make_anew(_database(path))
+    lost = f", and {found.n_lost} could not be read" if found.n_lost else ""
+    typer.echo(f"{found.n_told} evaluations and {found.n_open} open points are back{lost}; kept: {found.kept}")
+
+
 def estimate_in(path: Path) -> zhat.Estimate:
     """Return the estimate that a file holds: one that was saved, or that of a study."""
     with path.open("rb") as file:
@@ -200,7 +209,7 @@ def estimate_in(path: Path) -> zhat.Estimate:
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the command line."""
-    for command in (init, run, show, ask, tell, withdraw, retry, export):
+    for command in (init, run, show, ask, tell, withdraw, retry, export, repair):
         app.command()(command)
 
 

@@ -31,12 +31,13 @@ _COLUMNS: tuple[tuple[str, tuple[type, ...], str], ...] = (
     ("worker", (str, type(None)), "text, or nothing"),
 )
 _ORIGIN, _UNIT, _X, _Y, _NOISE_STD = 1, 2, 3, 9, 10
+N_COLUMNS = len(_COLUMNS)
 
 
 def checked(values: tuple[Any, ...], dim: int, path: Path) -> tuple[Any, ...]:
     """Return a row of the table of points of a study with so many axes, or say what is wrong with it."""
-    if len(values) != len(_COLUMNS):
-        raise FileError(f"{path} is damaged: its points have {len(values)} columns; wanted: {len(_COLUMNS)}")
+    if len(values) != N_COLUMNS:
+        raise FileError(f"{path} is damaged: its points have {len(values)} columns; wanted: {N_COLUMNS}")
     for (name, kinds, wanted), value in zip(_COLUMNS, values, strict=True):
         if not isinstance(value, kinds):
             raise _wrong(path, values[0], name, value, wanted)

@@ -19,7 +19,7 @@ from zhat.study.turns import turn
 #: How long a transaction waits for those of other processes, in seconds.
 BUSY_SECONDS = 60.0
 #: What SQLite keeps beside a file.
-_COMPANIONS = ("-journal", "-wal", "-shm")
+COMPANIONS = ("-journal", "-wal", "-shm")
 #: What SQLite says where it cannot write.
 _CANNOT_WRITE = ("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_FULL", "SQLITE_IOERR")
 #: What file systems without hard links say of them.
@@ -55,7 +55,7 @@ def made_whole(path: Path) -> Iterator[Path]:
             raise
         raise StorageError(f"{path} cannot be made: {error.strerror or error}") from error
     finally:
-        for left in (draft, *(draft.with_name(draft.name + ending) for ending in _COMPANIONS)):
+        for left in (draft, *(draft.with_name(draft.name + ending) for ending in COMPANIONS)):
             with contextlib.suppress(OSError):
                 left.unlink()
 
@@ -93,7 +93,7 @@ def check_log(path: Path) -> None:
     n_told = sum(point.told is not None for point in found.points)
     raise FileError(
         f"{path}: its log {log_of(path)} is damaged, and opening it would lose what was told since; {kept}. "
-        f"{n_told} told values can be saved by: zhat export --salvage {path}"
+        f"{n_told} told values can be saved: zhat export --salvage {path} prints them, zhat repair {path} makes it anew"
     )
 
 
@@ -163,6 +163,7 @@ def damaged(path: Path, why: str) -> FileError:
     """Return the error that says so, and what can be done."""
     return FileError(
         f"{path} is damaged or not a study ({why}); what was told is read from it by: zhat export --salvage {path}"
+        f" or zhat repair {path}"
     )
 
 

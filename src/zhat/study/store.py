@@ -12,7 +12,7 @@ import math
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -24,7 +24,7 @@ from zhat.core.arrays import FloatArray
 from zhat.errors import FileError, InvalidArgument
 from zhat.evaluations import Outcome
 from zhat.study.changes import LATER_SCHEMA, PLACE, columns, keep_traceback, no_such_point
-from zhat.study.checked_rows import checked
+from zhat.study.checked_rows import N_COLUMNS, checked
 from zhat.study.database import check_log, connect, damaged, explained, is_absent, made_whole
 
 #: Marks a SQLite file as a study; the version rises with every change that an older zhat could not read.
@@ -33,8 +33,6 @@ SCHEMA_VERSION = 2
 #: "rollback" for network file systems, on which a write-ahead log cannot be shared.
 Journal = Literal["wal", "rollback"]
 _JOURNAL_MODES: dict[Journal, str] = {"wal": "WAL", "rollback": "DELETE"}
-#: Evaluations from elsewhere: where, on the unit cube and in the user's units, and what they came to.
-Given = tuple[FloatArray, FloatArray, list[Outcome]]
 
 #: All tables. What `zhat.study.salvage` reads from damaged files are these columns.
 SCHEMA = """
@@ -108,16 +106,18 @@ class Store:
         self.dim = 0
 
     @classmethod
-    def create(cls, path: Path, settings: dict[str, Any], journal: Journal, given: Given | None = None) -> Store:
-        """Make a new file, which must not exist, with evaluations from elsewhere: all of it at once, or nothing."""
+    def create(
+        cls, path: Path, settings: dict[str, Any], journal: Journal, fill: Callable[[Store], None] | None = None
+    ) -> Store:
+        """Make a new file, which must not exist, with what ``fill`` puts into it: all of it at once, or nothing."""
         if journal not in _JOURNAL_MODES:
             raise InvalidArgument("journal", journal, " or ".join(map(repr, _JOURNAL_MODES)))
         with made_whole(path) as draft, explained(path):
             store = cls(draft, connect(draft, "rwc"))
             try:
                 store._fill(settings)
-                if given is not None:
-                    store.give(*given)
+                if fill is not None:
+                    fill(store)
                 store._connection.execute(f"PRAGMA journal_mode = {_JOURNAL_MODES[journal]}")
             finally:
                 store.close()
@@ -207,10 +207,10 @@ class Store:
         except fields.UNFIT as error:
             raise FileError(f"{self.path} is damaged: {error}") from None
 
-    def set_meta(self, key: str, value: str) -> None:
+    def set_meta(self, key: str, value: list[dict[str, Any]]) -> None:
         """Note something about the study as a whole."""
         with self.writing() as cursor:
-            cursor.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+            cursor.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, json.dumps(value)))
 
     def n_repeats(self) -> int:
         """Return how many outcomes were told of points that had one already."""
@@ -245,6 +245,11 @@ class Store:
                     f" told_at, worker) VALUES ('given', ?, ?, ?, 0, {PLACE}, ?, ?, ?, ?, ?, '')",
                     (_bytes(unit[place]), _bytes(x[place]), now, None, *columns(outcome), now),
                 )
+
+    def restore(self, rows: Iterable[tuple[object, ...]]) -> None:
+        """Put rows of the table of points back, with their ids."""
+        with self.writing() as cursor:
+            cursor.executemany(f"INSERT INTO points VALUES ({', '.join('?' * N_COLUMNS)})", rows)
 
     def take(self, numbers: Iterable[int], now: float, holder: str, lease_until: float) -> list[int]:
         """Pass open points on to a new holder; return those that were still open and in the hands they were in."""

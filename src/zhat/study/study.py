@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -122,7 +121,7 @@ class Study:
         given = given_evaluations(domain, x0, y0, quantity=told.called("y0"), u0=u0)
         settings.estimator.check(settings.task(len(given)))
         rows = (given.unit, given.x, given.outcomes())
-        return cls(Store.create(Path(path), settings_out(settings), journal, rows), settings)
+        return cls(Store.create(Path(path), settings_out(settings), journal, lambda made: made.give(*rows)), settings)
 
     @classmethod
     def open(
@@ -388,7 +387,7 @@ class Study:
 
     def note_energy(self, energy: dict[str, Any]) -> None:
         """Note what a study file says of the energy."""
-        self._store.set_meta("energies", json.dumps([*self.energies, energy]))
+        self._store.set_meta("energies", [*self.energies, energy])
 
     def renew(self, lease: float, holder: str | None = None) -> None:
         """Hold all points that a holder has for so many seconds from now."""
