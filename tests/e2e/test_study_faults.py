@@ -264,3 +264,37 @@ def test_a_damaged_file_is_said_and_what_was_told_can_be_exported(damage, tmp_pa
     for row in rows:
         place = int(row[0]) - 1
         assert [float(cell) for cell in row[1:4]] == [*kept.x[place], kept.y[place]]
+
+
+LEFT_BY_A_KILL = """
+import os, sys, zhat
+study = zhat.Study.create(sys.argv[1], [(0, 1)], budget=100, method="mc", seed=0)
+for _ in range(56):
+    (point,) = study.ask()
+    study.tell(point.id, float(point.x[0]))
+os._exit(0)
+"""
+
+
+def test_one_bit_of_the_log_of_a_killed_run_costs_nothing(tmp_path):
+    path = tmp_path / "study.db"
+    process = faults.start(LEFT_BY_A_KILL, path)
+    process.communicate(timeout=60)
+    log = path.with_name("study.db-wal")
+    content = bytearray(log.read_bytes())
+    content[32 + 24 + 2000] ^= 1
+    log.write_bytes(content)
+    command = shutil.which("zhat", path=str(sys.executable).rpartition("/")[0])
+
+    def run(*arguments):
+        return subprocess.run([command, *arguments, path], capture_output=True, text=True, timeout=60)
+
+    for _ in range(2):
+        shown = run("show")
+        assert shown.returncode == 2, shown
+        assert "study.db-wal is damaged" in shown.stderr and "56 told values can be saved" in shown.stderr, shown
+    assert log.read_bytes() == content
+    rows = [line.split(",") for line in run("export", "--salvage").stdout.splitlines()[1:]]
+    assert len(rows) == 56 and all(row[1] == row[2] for row in rows)
+    assert run("repair").returncode == 0
+    assert "spent     56 of 100 evaluations" in run("show").stdout

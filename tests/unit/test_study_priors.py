@@ -3,6 +3,7 @@
 import json
 import math
 import sqlite3
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,6 @@ from typer.testing import CliRunner
 import zhat
 from study_files import read, refused
 from zhat.cli import app
-from zhat.study.template import template
 
 PRIORS = {"mu": scipy.stats.norm(0, 5), "tau": scipy.stats.halfcauchy(scale=5)}
 EFFECT = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
@@ -303,12 +303,18 @@ def test_log_likelihoods_come_back_from_a_lab(tmp_path):
     assert isinstance(refusal, zhat.TableError) and "or -inf where the integrand vanishes" in str(refusal)
 
 
-def test_priors_in_a_study_file(tmp_path):
+def file_template():
+    assert CliRunner().invoke(app, ["init"]).exit_code == 0
+    return Path("study.toml").read_text()
+
+
+def test_priors_in_a_study_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     found = read(tmp_path, TOML)
     assert found.bounds is None and found.energy is None and found.quantity == "log_likelihood"
     assert list(found.priors) == ["mu", "tau"]
     assert found.priors["tau"].ppf(0.25) == PRIORS["tau"].ppf(0.25)
-    shown = "\n".join(line[6:] for line in template().splitlines() if line.startswith("#     "))
+    shown = "\n".join(line[6:] for line in file_template().splitlines() if line.startswith("#     "))
     example = read(tmp_path, f'[study]\nbudget = 9\n{shown}\n[energy]\nquantity = "log_likelihood"\n')
     assert list(example.priors) == ["mu", "tau"]
 
