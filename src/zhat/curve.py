@@ -7,12 +7,14 @@ import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zhat.core.arrays import FloatArray
+from zhat.core.arrays import BoolArray, FloatArray
+from zhat.digits import with_error
 from zhat.errors import EnergyError, InvalidArgument
+from zhat.estimate import CONVERGED
 from zhat.estimators.base import Finding
 from zhat.estimators.temperatures import REACH, Temperatures
 
@@ -20,6 +22,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from zhat.estimate import Estimate
+
+#: With a larger error of log Z nothing is known at λ: Z may be off by any factor.
+LARGEST_KNOWN = 1.0
+#: So many λ are named in a status.
+MOST_NAMED = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +48,10 @@ class Curve:
         λ² Var f = λ² d² log Z/dλ², in units of Boltzmann's constant.
     free_energy, free_energy_error
         −log Z/λ. At λ = 0 it is infinite, or the mean energy where the volume is 1.
+    known
+        Whether the run knows anything at λ: not where log Z has no error, or one above 1.
+    status
+        "converged", or what a user should know; λs of which nothing is known are named.
     """
 
     inverse_temperature: FloatArray
@@ -52,10 +63,35 @@ class Curve:
     heat_capacity_error: FloatArray
     free_energy: FloatArray
     free_energy_error: FloatArray
+    known: BoolArray
+    status: str
 
     def __len__(self) -> int:
         """Return how many λs there are."""
         return len(self.inverse_temperature)
+
+    def to_dataframe(self) -> Any:
+        """Return the curve as a pandas table: a row for each λ, a column for each number."""
+        from zhat.export import curve_frame
+
+        return curve_frame(self)
+
+    def summary(self) -> str:
+        """Return the curve as a table of text, and its status."""
+        rows = [f"{'λ':>10}  {'log Z':>22}  {'mean energy':>22}  {'heat capacity':>22}"]
+        for row, value in enumerate(self.inverse_temperature.tolist()):
+            numbers = (
+                (self.log_z[row], self.std_error[row]),
+                (self.mean_energy[row], self.mean_energy_error[row]),
+                (self.heat_capacity[row], self.heat_capacity_error[row]),
+            )
+            flag = "" if self.known[row] else "  not known"
+            rows.append(f"{value:>10.6g}  " + "  ".join(f"{with_error(*pair):>22}" for pair in numbers) + flag)
+        return "\n".join([*rows, f"status    {self.status}"])
+
+    def __str__(self) -> str:
+        """Return the summary."""
+        return self.summary()
 
     def plot(self, path: str | PathLike[str] | None = None) -> Figure:
         """Draw log Z, mean energy and heat capacity over λ with their 95% bands, into a file if there is a path."""
@@ -112,6 +148,7 @@ def _in_users_units(estimate: Estimate, values: FloatArray, found: Temperatures)
         free_energy, free_error = (
             np.where(at_zero, found.mean, free_energy), np.where(at_zero, found.mean_error, free_error)
         )  # fmt: skip
+    known = error <= LARGEST_KNOWN
     return Curve(
         inverse_temperature=values,
         log_z=log_z,
@@ -122,4 +159,21 @@ def _in_users_units(estimate: Estimate, values: FloatArray, found: Temperatures)
         heat_capacity_error=values**2 * found.variance_error,
         free_energy=free_energy,
         free_energy_error=free_error,
+        known=known,
+        status=_status(estimate, values, error, known, found.notes),
     )
+
+
+def _status(estimate: Estimate, values: FloatArray, error: FloatArray, known: BoolArray, notes: tuple[str, ...]) -> str:
+    """Return what a user should know about a curve."""
+    parts = list(notes)
+    if not estimate.converged:
+        parts.append(f"the estimate at λ = {estimate.inverse_temperature:g} has not converged ({estimate.status})")
+    if not np.all(known):
+        unknown = np.unique(values[~known])
+        named = ", ".join(f"{value:g}" for value in unknown[:MOST_NAMED]) + (", …" if len(unknown) > MOST_NAMED else "")
+        parts.append(f"nothing is known at λ = {named}: log Z has an error above {LARGEST_KNOWN:g}, or none")
+    largest = float(np.max(error[known], initial=0.0))
+    if largest >= CONVERGED:
+        parts.append(f"errors of log Z up to {largest:.2g}" + ("" if np.all(known) else " at the others"))
+    return "; ".join(parts) or "converged"

@@ -15,6 +15,7 @@ from scipy.special import ndtri
 from zhat.certificate import DEFAULT_KERNEL, Certificate, certify
 from zhat.core.arrays import FloatArray
 from zhat.core.kernels import Kernel
+from zhat.digits import decimals_for
 from zhat.domain import Domain
 from zhat.errors import EnergyError, InvalidArgument
 from zhat.evaluations import Evaluations
@@ -34,6 +35,8 @@ _FORMAT = "zhat-estimate"
 _VERSION = 3
 #: What all points of a weighted sample that are left out may weigh together.
 NEGLIGIBLE = 1e-6
+#: The standard error below which log Z is known well enough.
+CONVERGED = 0.01
 #: So many reasons for failures are named in a summary.
 MOST_REASONS = 10
 
@@ -103,6 +106,15 @@ class Estimate:
     def n_evaluations(self) -> int:
         """How many evaluations were spent, failed ones included."""
         return len(self.evaluations) - self.n_given
+
+    @property
+    def converged(self) -> bool:
+        """Whether log Z is known well enough: the status has nothing to warn of, and the standard error is small."""
+        parts = self.status.split("; ")
+        if any(part.startswith("stopped") for part in parts) or not self.std_error < CONVERGED:
+            return False
+        # Methods that do not judge themselves have nothing to say where all is well.
+        return "converged" in parts or self.status == "budget spent"
 
     @property
     def task(self) -> Task:
@@ -228,8 +240,7 @@ class Estimate:
     def summary(self) -> str:
         """Return the estimate in a few lines of text."""
         low, high = self.interval(0.95)
-        # As many decimals as the error makes worth reading.
-        decimals = 5 if not self.std_error > 0 else min(max(2 - math.floor(math.log10(self.std_error)), 3), 12)
+        decimals = decimals_for(self.std_error, beyond=2, fewest=3)
         if math.isnan(self.std_error):
             error = "no error estimate"
         else:

@@ -10,6 +10,7 @@ from zhat.prior import IndependentPriors, PriorTransform
 
 if TYPE_CHECKING:
     from zhat.core.arrays import FloatArray
+    from zhat.curve import Curve
     from zhat.estimate import Estimate
 
 
@@ -58,6 +59,12 @@ def draws_frame(estimate: Estimate, draws: int, seed: int | None) -> Any:
     """Return draws from the posterior as a pandas table, a column for each parameter."""
     pandas = _library("pandas", "to_dataframe()")
     return pandas.DataFrame(_by_name(estimate, estimate.sample(draws, seed)))
+
+
+def curve_frame(curve: Curve) -> Any:
+    """Return a curve as a pandas table, a row for each λ and a column for each array, under its own name."""
+    columns = {name: value for name, value in vars(curve).items() if name != "status"}
+    return _library("pandas", "to_dataframe()").DataFrame(columns)
 
 
 def _by_name(estimate: Estimate, x: FloatArray) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.stats as st
 from scipy.special import erf
 
 import zhat
@@ -84,7 +85,8 @@ def test_a_file_has_the_same_curve_to_the_bit(two_dimensional, tmp_path):
     two_dimensional.save(tmp_path / "run.json")
     again = zhat.load(tmp_path / "run.json").curve([0.0, 0.5, OWN, 6.0])
     first = two_dimensional.curve([0.0, 0.5, OWN, 6.0])
-    for name in vars(first):
+    assert again.status == first.status
+    for name in set(vars(first)) - {"status"}:
         assert np.array_equal(getattr(first, name), getattr(again, name), equal_nan=True), name
 
 
@@ -246,3 +248,89 @@ def test_queries_for_several_temperatures(tmp_path):
 def test_several_temperatures_that_are_refused(given):
     with pytest.raises(zhat.InvalidArgument, match="inverse_temperature"):
         an_estimate(inverse_temperature=given)
+
+
+def straying(x):
+    """The log-likelihood of straight lines with outliers, below 0 where anybody looks: 24 calls cannot know it."""
+    times = np.linspace(0, 10, 20)
+    seen = 3.0 * np.exp(-0.4 * times) + 1.0 + 0.1 * np.sin(7.0 * times)
+    return float(np.sum(st.t.logpdf(seen, 3, x[0] + x[1] * times, np.exp(x[2])))) + 68.0
+
+
+WIDE = {"intercept": st.norm(0, 10), "slope": st.norm(0, 10), "log_scale": st.norm(0, 2)}
+
+
+@pytest.fixture(scope="module", params=[0, 2])
+def too_early(request):
+    return zhat.evidence(straying, priors=WIDE, budget=24, seed=request.param)
+
+
+def test_no_curve_is_impossible(too_early):
+    lowest = np.min(too_early.evaluations.y)
+    values = np.array([0.0, 0.01, 0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5])
+    curve = too_early.curve(values)
+    assert lowest > 0.0
+    assert np.all(curve.mean_energy >= lowest)
+    # All energies are positive: log Z falls. It is convex, and minus its slope is a mean of energies.
+    slopes = np.diff(curve.log_z) / np.diff(values)
+    assert np.all(slopes <= -lowest + 1e-9)
+    assert np.all(np.diff(slopes) >= -1e-9)
+    assert curve.log_z[0] == 0.0
+    assert curve.log_z[6] == too_early.log_z
+    # Between what convexity and the lowest energy allow, and what the estimate itself may be off by.
+    allowed = np.abs(1.0 - values) * (-too_early.log_z - lowest) + np.maximum(values, 1.0) * too_early.std_error
+    assert np.all(curve.std_error <= allowed + 1e-9)
+
+
+def test_a_curve_has_a_status_that_names_what_is_not_known(too_early):
+    curve = too_early.curve([0.0, 0.5, 1.0])
+    assert curve.known.tolist() == [True, False, False]
+    assert "the estimate at λ = 1 has not converged" in curve.status
+    assert "nothing is known at λ = 0.5, 1: log Z has an error above 1, or none" in curve.status
+    assert "not known" in str(curve)
+    assert curve.status in str(curve)
+
+
+def test_an_estimate_that_the_energies_do_not_allow_has_no_curve():
+    # All energies are positive, and log Z is taken to be far above 0.
+    found = zhat.evidence(straying, priors=WIDE, budget=20, seed=0)
+    assert found.log_z > 0.0
+    curve = found.curve([0.0, 0.5, 1.0])
+    assert not curve.known[1]
+    assert math.isnan(curve.std_error[1])
+    assert "log Z is larger than the lowest energy that was seen allows" in curve.status
+
+
+def test_a_curve_that_is_known_says_so(two_dimensional):
+    curve = two_dimensional.curve([0.0, 0.5, 1.0, OWN])
+    assert two_dimensional.converged
+    assert curve.status == "converged"
+    assert np.all(curve.known)
+
+
+def test_a_narrow_posterior_of_three_parameters_has_a_sharp_curve():
+    # Between λ = 0 and 1 the integrand shrinks from the whole cube to a millionth of it.
+    generator = np.random.default_rng(0)
+    design = np.column_stack([np.ones(30), generator.standard_normal((30, 2))])
+    seen = design @ np.array([2.0, -1.0, 0.5]) + generator.standard_normal(30)
+    found = zhat.evidence(
+        lambda x: float(np.sum(st.norm.logpdf(seen, design @ x, 1.0))),
+        priors={name: st.norm(0, 10) for name in "abc"}, budget=40, seed=0,
+    )  # fmt: skip
+    values = np.array([0.01, 0.1, 0.5, 1.5])
+    curve = found.curve(values)
+    truth = []
+    for value in values:
+        precision, pull = value * design.T @ design + np.eye(3) / 100.0, value * design.T @ seen
+        constant = -15.0 * value * math.log(2.0 * math.pi) - 0.5 * value * seen @ seen - 3.0 * math.log(10.0)
+        truth.append(constant + 0.5 * pull @ np.linalg.solve(precision, pull) - 0.5 * np.linalg.slogdet(precision)[1])
+    assert np.all(curve.std_error < 0.05)
+    assert np.all(np.abs(curve.log_z - truth) < 4.0 * curve.std_error)
+
+
+def test_a_curve_is_a_table(two_dimensional):
+    curve = two_dimensional.curve([0.5, OWN])
+    table = curve.to_dataframe()
+    assert list(table["inverse_temperature"]) == [0.5, OWN]
+    assert list(table["log_z"]) == curve.log_z.tolist()
+    assert {"std_error", "mean_energy", "heat_capacity_error", "free_energy", "known"} <= set(table.columns)

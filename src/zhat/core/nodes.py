@@ -1,6 +1,7 @@
 """Positive-weight nodes on the unit cube that integrate e^{-λg} for every λ of a range at once.
 
-To 3-d they are those of an adaptive grid of Gauss-Legendre cells, split where any of several λ needs it. Above, a pool
+To 3-d they are those of an adaptive grid of Gauss-Legendre cells, split where any of several λ needs it. Above, and
+where a grid of so many nodes does not resolve the integrand, a pool
 of points from several densities, one that is uniform and others that follow e^{-λg} at a few λ, each point weighted by
 the sum of all densities there (the balance heuristic). The weights sum to 1: at λ = 0 the integral is exact.
 """
@@ -25,6 +26,8 @@ TOLERANCE = {1: 1e-9, 2: 1e-6, 3: 1e-5}
 MOST_NODES = {1: 4_096, 2: 12_288, 3: 16_384}
 #: Splits go on in portions of about this many nodes, so that each is decided on what the last one found.
 PORTION = 4_096
+#: A grid that may be off by more than this share of an integral has not resolved it.
+UNRESOLVED = 0.05
 #: A change of the log integrand between neighbouring nodes that leaves it unresolved.
 STEEP = 6.0
 #: The pool: uniform points, and points that follow e^{-λg} for each λ that needs them; and in how many batches.
@@ -85,7 +88,9 @@ def nodes_for_range(
         n_temperatures = 2 + math.ceil(math.log(largest / smallest) / math.log(STEP))
         grid = TemperatureGrid(surface, log_base, np.geomspace(largest, smallest, n_temperatures), dim)
         grid.refine(TOLERANCE[dim], MOST_NODES[dim])
-        return grid.nodes()
+        nodes = grid.nodes()
+        if nodes.error <= UNRESOLVED:
+            return nodes
     return _pool(surface, log_base, largest, smallest, dim, generator)
 
 

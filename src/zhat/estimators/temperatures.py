@@ -3,6 +3,10 @@
 All draws of the surface are integrated on the same nodes. The curve is the mean over them, so that it is convex; its
 errors are their spread, corrected by what the estimate at its own λ knows better: there, log Z is the estimate's, and
 so is its error. What the draws' log Z at that λ correlates with is corrected along with it.
+
+Whatever the draws believe, log Z is convex, and its slope −⟨f⟩ is never above minus the lowest energy. So log Z at any
+λ lies between the chord through λ = 0 and the estimate's own λ, and the line of that slope through the estimate. No
+error is larger than what these leave open, and draws whose mean energy is below all that was seen are held there.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.optimize import brentq
 
 from zhat.core.arrays import FloatArray, Surface
 from zhat.core.logspace import effective_sample_size, relative_standard_error
@@ -28,6 +33,8 @@ CHANCE_CORRELATION = 3.0
 NEAR_POWER = 6.0
 #: How fast the error of a rule is taken to grow beyond the λ that it is known to be good for.
 BEYOND_POWER = 8.0
+#: Draws whose mean energy is so many of its sds below the lowest energy that was seen are disproved.
+DISPROVED_SDS = 2.0
 _NODES = 1_000_099
 
 
@@ -41,6 +48,8 @@ class Temperatures:
         log Z, the mean energy and the energy's variance.
     log_z_error, mean_error, variance_error
         Their standard errors; NaN where there is none.
+    notes
+        What a user should know about them, a sentence each.
     """
 
     log_z: FloatArray
@@ -49,6 +58,7 @@ class Temperatures:
     log_z_error: FloatArray
     mean_error: FloatArray
     variance_error: FloatArray
+    notes: tuple[str, ...] = ()
 
 
 class LandscapeCurve:
@@ -94,37 +104,128 @@ class LandscapeCurve:
         self._draws = np.hstack([self._draws, np.broadcast_to(energies, self._draws.shape)])
 
     def at(self, inverse_temperatures: FloatArray, finding: Finding) -> Temperatures:
-        """Return the curve that agrees with what was found at the task's own λ."""
+        """Return the curve that agrees with what was found at the task's own λ, and with the lowest energy seen."""
         own = self._task.inverse_temperature
         values = np.append(inverse_temperatures, own)
-        of_draws = thermodynamics(self._draws, self._log_weights, values)
+        found, constant = self._agreeing(self._draws, self._mean, values, finding)
+        # The mean energy falls with λ: it is nowhere lower than where the curve ends.
+        end = thermodynamics(self._draws, self._log_weights, np.array([REACH * own]))
+        lowest_mean = float(np.mean(end.mean)) + constant
+        if lowest_mean < self._lowest:
+            return self._held(found, values, finding, lowest_mean)
+        # Between the evaluations a typical draw goes somewhat lower.
+        lowest = min(self._lowest, float(np.mean(np.min(self._draws, axis=1))) + constant)
+        return self._limited(found, values, finding, lowest)
+
+    def _agreeing(
+        self, draws: FloatArray, surface: FloatArray, values: FloatArray, finding: Finding, moved: float = 0.0
+    ) -> tuple[Temperatures, float]:
+        """Return the curve of draws that agrees with what was found at the last λ, and the constant that it takes.
+
+        ``surface`` is their mean; by ``moved`` they were moved before.
+        """
+        own = values[-1]
+        of_draws = thermodynamics(draws, self._log_weights, values)
         parts = of_draws.log_z, of_draws.mean, of_draws.variance
         log_z, mean, variance = (np.mean(part, axis=0) for part in parts)
         # A constant added to the energy: it leaves the curve convex, and log Z(0) alone.
-        constant = (log_z[-1] - finding.log_z) / own
-        return Temperatures(
-            log_z[:-1] - constant * inverse_temperatures,
-            mean[:-1] + constant,
-            variance[:-1],
-            *(error[:-1] for error in self._errors(parts, values, constant - self._lowest, finding.std_error)),
-        )
+        constant = float((log_z[-1] - finding.log_z) / own)
+        first, second, third = self._errors(parts, surface, values, constant - self._lowest + moved, finding.std_error)
+        return Temperatures(log_z - constant * values, mean + constant, variance, first, second, third), constant
 
     def _errors(
-        self, parts: tuple[FloatArray, ...], values: FloatArray, constant: float, own_error: float
+        self,
+        parts: tuple[FloatArray, ...],
+        surface: FloatArray,
+        values: FloatArray,
+        constant: float,
+        own_error: float,
     ) -> list[FloatArray]:
         """Return the errors of log Z, mean and variance, given what a constant was added to make log Z agree."""
-        if math.isnan(own_error):
+        if not math.isfinite(own_error):
             return [np.full(len(values), math.nan)] * 3
         own = self._task.inverse_temperature
         # What the constant amounts to is the part of the estimate's error that the draws know nothing of.
         foreign = min(abs(own * constant), own_error)
         familiar = math.sqrt(own_error**2 - foreign**2)
-        quadrature = quadrature_errors(self._nodes, self._mean, self._log_weights, values)
+        quadrature = quadrature_errors(self._nodes, surface, self._log_weights, values)
         carried = foreign / own * np.array([values, np.ones(len(values)), np.zeros(len(values))])
         return [
             np.sqrt(corrected_spread(part, parts[0][:, -1], familiar) ** 2 + off**2 + moved**2)
             for part, off, moved in zip(parts, quadrature, carried, strict=True)
         ]
+
+    def _held(self, found: Temperatures, values: FloatArray, finding: Finding, lowest_mean: float) -> Temperatures:
+        """Return the curve of draws that go no lower than the lowest energy seen, moved until log Z agrees.
+
+        The errors allow for what the draws believed; where they are disproved, for all that is left open.
+        """
+        own, lowest = self._task.inverse_temperature, self._lowest
+        wanted = finding.log_z + own * lowest
+        if wanted >= np.logaddexp.reduce(self._log_weights):
+            note = "log Z is larger than the lowest energy that was seen allows: there is no curve to it"
+            nothing = np.full(len(values) - 1, math.nan)
+            return Temperatures(nothing, nothing, nothing, nothing, nothing, nothing, (note,))
+        moved = self._agreeing_shift(wanted)
+        held, _ = self._agreeing(
+            np.maximum(self._draws + moved, 0.0), np.maximum(self._mean + moved, 0.0), values, finding, moved
+        )
+        held = replace(held, mean=np.maximum(held.mean, lowest))
+        errors = (
+            np.hypot(held.log_z_error, held.log_z - found.log_z),
+            np.hypot(held.mean_error, held.mean - found.mean),
+            np.hypot(held.variance_error, held.variance - found.variance),
+        )
+        if lowest - lowest_mean > DISPROVED_SDS * float(found.mean_error[-1]):
+            errors = *left_open(values, own, finding, lowest), errors[2] + held.variance
+        note = (
+            "the surrogate's mean energy is below the lowest that was seen: held there, with errors that allow for it"
+        )
+        held = replace(held, log_z_error=errors[0], mean_error=errors[1], variance_error=errors[2], notes=(note,))
+        return self._limited(held, values, finding, lowest)
+
+    def _agreeing_shift(self, wanted: float) -> float:
+        """Return by how much draws are to be moved to have this log Z in the mean when held at 0."""
+        own = np.array([self._task.inverse_temperature])
+
+        def excess(moved: float) -> float:
+            of_draws = thermodynamics(np.maximum(self._draws + moved, 0.0), self._log_weights, own)
+            return float(np.mean(of_draws.log_z)) - wanted
+
+        low = high = 0.0
+        step = 1.0 / float(own[0])
+        while excess(high) > 0.0:
+            high, step = high + step, 2.0 * step
+        step = 1.0 / float(own[0])
+        while excess(low) < 0.0:
+            low, step = low - step, 2.0 * step
+        return float(brentq(excess, low, high, xtol=1e-9 / float(own[0]))) if low < high else low
+
+    def _limited(self, found: Temperatures, values: FloatArray, finding: Finding, lowest: float) -> Temperatures:
+        """Return the curve without the task's own λ at its end, and with no error above what is left open."""
+        log_z_open, mean_open = left_open(values, self._task.inverse_temperature, finding, lowest)
+        return Temperatures(
+            found.log_z[:-1],
+            found.mean[:-1],
+            found.variance[:-1],
+            np.minimum(found.log_z_error, log_z_open)[:-1],
+            np.minimum(found.mean_error, mean_open)[:-1],
+            found.variance_error[:-1],
+            found.notes,
+        )
+
+
+def left_open(values: FloatArray, own: float, finding: Finding, lowest: float) -> tuple[FloatArray, FloatArray]:
+    """Return half of the ranges that log Z and the mean energy can lie in at each λ, if no energy is below the lowest.
+
+    On the unit cube log Z(0) is at most 0, and log Z is convex with a slope that is at most minus the lowest energy.
+    """
+    ratio = values / own
+    depth = max(-finding.log_z - own * lowest, 0.0)
+    log_z = 0.5 * np.abs(1.0 - ratio) * depth + np.maximum(ratio, 1.0) * finding.std_error
+    with np.errstate(divide="ignore"):
+        mean = (0.5 * depth + finding.std_error) / np.minimum(values, own)
+    return log_z, mean
 
 
 def _inside(walls: Walls) -> Surface:

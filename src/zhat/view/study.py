@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from zhat.digits import with_error
 from zhat.estimate import Estimate
 from zhat.study.changes import Change
 from zhat.study.runner import Progress
@@ -63,10 +64,9 @@ def progress_line(progress: Progress) -> str:
 
 def short(estimate: Estimate) -> str:
     """Return log Z and its error, with as many digits as the error makes worth reading."""
-    if math.isnan(estimate.std_error) or estimate.std_error <= 0:
+    if math.isnan(estimate.std_error):
         return f"log Z {estimate.log_z:.5g} (no error estimate)"
-    decimals = min(max(1 - math.floor(math.log10(estimate.std_error)), 0), 12)
-    return f"log Z {estimate.log_z:.{decimals}f} ± {estimate.std_error:.2g}"
+    return f"log Z {with_error(estimate.log_z, estimate.std_error)}"
 
 
 def duration(seconds: float) -> str:
