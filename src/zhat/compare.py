@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import ndtri, softmax
 
 from zhat.core.arrays import FloatArray
+from zhat.digits import decimals_for
 from zhat.errors import InvalidArgument
 from zhat.estimate import Estimate
 
@@ -29,10 +30,13 @@ class BayesFactor:
         The natural logarithm of the Bayes factor: log Z of the first less that of the second.
     std_error
         Its standard error; the two estimates are independent.
+    notes
+        What a user should know, a sentence each: which of the two runs has not converged.
     """
 
     log: float
     std_error: float
+    notes: tuple[str, ...] = ()
 
     @property
     def value(self) -> float:
@@ -48,22 +52,43 @@ class BayesFactor:
         half = float(ndtri(0.5 + 0.5 * level)) * self.std_error
         return self.log - half, self.log + half
 
-    def __str__(self) -> str:
-        """Return the factor, its interval, and which model it speaks for in Kass and Raftery's words."""
+    @property
+    def words(self) -> str:
+        """What Kass and Raftery call it: the words for both ends of its 95% interval, where they differ."""
         low, high = self.interval()
-        strength = next(word for least, word in WORDS if 2.0 * abs(self.log) >= least)
+        if not math.isfinite(high - low):
+            return "nothing can be said: an estimate has no finite error"
+        weakest, strongest = (_strength(end) for end in sorted((low, high), key=abs))
         favoured = "first" if self.log >= 0.0 else "second"
-        return (
-            f"log Bayes factor {self.log:.3f} ± {self.std_error:.2g} (95%: {low:.3f} to {high:.3f}); "
-            f"evidence for the {favoured} model: {strength}"
-        )
+        if weakest == strongest == WORDS[-1][1] or low * high > 0.0:
+            strength = weakest if weakest == strongest else f"from {weakest} to {strongest}"
+            return f"evidence for the {favoured} model: {strength}"
+        first, second = _strength(max(high, 0.0)), _strength(min(low, 0.0))
+        return f"undecided: up to {first} for the first model, up to {second} for the second"
+
+    def __str__(self) -> str:
+        """Return the factor, its interval, which model it speaks for in Kass and Raftery's words, and any doubts."""
+        low, high = self.interval()
+        decimals = decimals_for(self.std_error, beyond=2, fewest=3)
+        number = f"{self.log:.{decimals}f} ± {self.std_error:.2g} (95%: {low:.{decimals}f} to {high:.{decimals}f})"
+        return "; ".join([f"log Bayes factor {number}", self.words, *self.notes])
+
+
+def _strength(log: float) -> str:
+    """Return the word for a log Bayes factor, whichever model it speaks for."""
+    return next(word for least, word in WORDS if 2.0 * abs(log) >= least)
 
 
 def bayes_factor(first: Estimate, second: Estimate) -> BayesFactor:
     """Return how much more the data speak for the first model than for the second."""
     for argument, given in (("first", first), ("second", second)):
         _check(argument, given)
-    return BayesFactor(first.log_z - second.log_z, math.hypot(first.std_error, second.std_error))
+    notes = tuple(
+        f"the {which} model's run has not converged ({run.status})"
+        for which, run in (("first", first), ("second", second))
+        if not run.converged
+    )
+    return BayesFactor(first.log_z - second.log_z, math.hypot(first.std_error, second.std_error), notes)
 
 
 @dataclass(frozen=True)
@@ -95,7 +120,7 @@ def model_probabilities(
     log_z = np.array([one.log_z for one in estimates.values()])
     errors = np.array([one.std_error for one in estimates.values()])
     found = softmax(log_z + log_weights)
-    if np.any(np.isnan(errors)):
+    if not np.all(np.isfinite(errors)):
         low, high = np.zeros(len(found)), np.ones(len(found))
     else:
         noise = np.random.default_rng(0).standard_normal((N_DRAWS, len(found)))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 
 import numpy as np
 import pytest
@@ -26,8 +27,43 @@ def test_a_bayes_factor_is_the_difference_with_both_errors(estimate):
     assert found.value == pytest.approx(math.exp(3.0))
     low, high = found.interval(0.95)
     assert (low, high) == pytest.approx((3.0 - 0.98, 3.0 + 0.98), abs=1e-3)
-    assert "first model: strong" in str(found)
-    assert "second model: strong" in str(zhat.bayes_factor(model(estimate, -13.0, 0.4), model(estimate, -10.0, 0.3)))
+    assert "first model: from positive to strong" in str(found)
+    turned = zhat.bayes_factor(model(estimate, -13.0, 0.4), model(estimate, -10.0, 0.3))
+    assert "second model: from positive to strong" in str(turned)
+
+
+@pytest.mark.parametrize(
+    ("log", "error", "words"),
+    [
+        (4.0, 0.1, "evidence for the first model: strong"),
+        (-4.0, 0.1, "evidence for the second model: strong"),
+        (0.467, 2e-5, "evidence for the first model: not worth more than a bare mention"),
+        (0.2, 0.3, "evidence for the first model: not worth more than a bare mention"),
+        (5.9, 2.5, "evidence for the first model: from positive to very strong"),
+        (2.0, 2.0, "undecided: up to very strong for the first model, up to positive for the second"),
+        (-7.0, 0.1, "evidence for the second model: very strong"),
+        (5.9, math.nan, "nothing can be said: an estimate has no finite error"),
+        (5.9, math.inf, "nothing can be said: an estimate has no finite error"),
+    ],
+)
+def test_words_follow_the_interval(log, error, words):
+    found = zhat.BayesFactor(log, error)
+    assert found.words == words
+    assert words in str(found)
+
+
+def test_a_run_that_has_not_converged_is_named(estimate):
+    early = zhat.estimate(lambda x: np.sum((30 * (x - 0.21)) ** 2), [(0, 1)] * 4, budget=12, seed=0)
+    assert not early.converged
+    assert estimate.converged
+    assert f"the second model's run has not converged ({early.status})" in str(zhat.bayes_factor(estimate, early))
+    assert "the first model's run" in str(zhat.bayes_factor(early, estimate))
+    assert "has not converged" not in str(zhat.bayes_factor(estimate, estimate))
+
+
+def test_the_ends_of_an_interval_are_told_apart():
+    low, high = re.search(r"95%: (\S+) to (\S+)\)", str(zhat.BayesFactor(0.467, 1.8e-5))).groups()
+    assert low != high
 
 
 def test_without_an_error_nothing_is_excluded(estimate):
@@ -53,6 +89,12 @@ def test_the_interval_of_two_models_is_that_of_their_bayes_factor(estimate):
     expected = st.logistic.cdf([low, high])
     assert [found["a"].low, found["a"].high] == pytest.approx(expected.tolist(), abs=0.003)
     assert found["b"].low == pytest.approx(1.0 - found["a"].high)
+
+
+@pytest.mark.parametrize("error", [math.nan, math.inf])
+def test_without_a_finite_error_any_probability_is_possible(estimate, error):
+    found = zhat.model_probabilities({"a": model(estimate, -10.0, error), "b": model(estimate, -11.0, 0.1)})
+    assert (found["a"].low, found["a"].high) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize(
