@@ -15,7 +15,7 @@ from zhat.core.arrays import BoolArray, FloatArray
 from zhat.digits import with_error
 from zhat.errors import EnergyError, InvalidArgument
 from zhat.estimate import CONVERGED
-from zhat.estimators.base import Finding
+from zhat.estimators.base import Finding, rounding_error
 from zhat.estimators.temperatures import REACH, Temperatures
 
 if TYPE_CHECKING:
@@ -141,7 +141,11 @@ def _in_users_units(estimate: Estimate, values: FloatArray, found: Temperatures)
     """Return the curve, with log Z in the user's units and nothing but the estimate's own numbers at its own λ."""
     log_volume, at_zero, own = estimate.domain.log_volume, values == 0.0, values == estimate.inverse_temperature
     log_z = np.where(own, estimate.log_z, np.where(at_zero, log_volume, found.log_z + log_volume))
-    error = np.where(own, estimate.std_error, np.where(at_zero, 0.0, found.log_z_error))
+    roundings = [
+        rounding_error(value, estimate.evaluations.y, estimate.domain.dim, each, log_volume)
+        for value, each in zip(values.tolist(), found.log_z.tolist(), strict=True)
+    ]
+    error = np.where(own, estimate.std_error, np.where(at_zero, 0.0, np.maximum(found.log_z_error, roundings)))
     with np.errstate(divide="ignore", invalid="ignore"):
         free_energy, free_error = -log_z / values, error / values
     if log_volume == 0.0:

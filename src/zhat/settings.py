@@ -16,7 +16,7 @@ from zhat.domain import Bounds, Box, Domain, PeriodicAxes
 from zhat.errors import InvalidArgument
 from zhat.estimate import Estimate
 from zhat.estimators import Estimator, Finding, Task, named
-from zhat.estimators.base import CONVERGED, NoiseKind
+from zhat.estimators.base import CONVERGED, NoiseKind, rounding_error
 from zhat.evaluations import Evaluations
 from zhat.prior import Prior
 from zhat.problem import ENERGY, Energy, NoiseStd, Problem, Quantity, check_number, whole
@@ -145,7 +145,7 @@ class Settings:
             finding = self.estimator.estimate(task, facts)
         return Estimate(
             log_z=finding.log_z + self.domain.log_volume,
-            std_error=finding.std_error,
+            std_error=self._std_error(finding, facts),
             status=self._status(finding, facts, n_given),
             method=self.estimator.name,
             inverse_temperature=self.inverse_temperature,
@@ -162,6 +162,13 @@ class Settings:
             rkhs_kernel=self.rkhs_kernel,
             other_inverse_temperatures=self.others,
         )
+
+    def _std_error(self, finding: Finding, facts: Evaluations) -> float:
+        """Return the error of a finding, but none below what floating point can know."""
+        if not finding.std_error < np.inf:
+            return finding.std_error
+        parts = finding.log_z, self.domain.log_volume
+        return max(finding.std_error, rounding_error(self.inverse_temperature, facts.y, self.domain.dim, *parts))
 
     def too_many_failed(self, ok: BoolArray) -> bool:
         """Return whether failures are reason to stop, given which of the evaluations had a value, in their order."""

@@ -2,7 +2,9 @@
 
 import json
 import math
+import re
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -39,6 +41,23 @@ def test_the_summary_says_what_a_user_needs():
     for part in ("log Z", "±", "95%", "mc", "λ = 1", "2-d", "seed 3", "16 of 16 evaluations", "budget spent"):
         assert part in text
     assert "no error estimate" in an_estimate(method="pc").summary()
+
+
+@pytest.mark.parametrize(("scale", "offset"), [(10.0, 0.0), (1.0, -3000.0), (1.0, 1e6), (0.001, 0.0)])
+@pytest.mark.parametrize("dim", [1, 2])
+def test_no_error_is_below_what_floating_point_can_know(dim, scale, offset):
+    # Linear energies are known exactly after a few evaluations, but for rounding.
+    found = zhat.estimate(lambda x: 2.0 * np.sum(x) + offset, [(0, 1)] * dim, scale, budget=64, seed=0)
+    with mpmath.workdps(40):
+        slope = mpmath.mpf(2.0 * scale)
+        truth = dim * mpmath.log((1 - mpmath.exp(-slope)) / slope) - mpmath.mpf(scale) * mpmath.mpf(offset)
+        missed = float(mpmath.mpf(found.log_z) - truth)
+    assert abs(missed) < 1.96 * found.std_error
+    low, high = re.search(r"95%: (\S+) to (\S+)\)", found.summary()).groups()
+    assert low != high
+    # Not much above it either.
+    largest = max(1.0, abs(found.log_z), scale * np.max(np.abs(found.evaluations.y)))
+    assert found.std_error < max(1e-8, 100 * np.finfo(float).eps * largest)
 
 
 def test_evaluations_are_in_the_users_units():

@@ -10,6 +10,7 @@ import numpy as np
 
 from zhat.core.arrays import FloatArray
 from zhat.core.logspace import effective_sample_size, log_mean_exp, relative_standard_error
+from zhat.core.models import relevant_height
 from zhat.errors import InvalidArgument
 from zhat.evaluations import Evaluations
 
@@ -17,6 +18,8 @@ from zhat.evaluations import Evaluations
 FEW_EFFECTIVE = 8.0
 #: Above this λσ, residuals e^{λ(μ−y)} vary so much that smoothing all values beats averaging them (Theorem 4).
 LARGEST_NOISE = 1.0
+#: So many roundings of the largest number involved may add up in log Z.
+ROUNDINGS = 8.0
 
 
 #: What a method says of a number that it knows well enough.
@@ -191,6 +194,18 @@ def average(log_terms: FloatArray, offset: float, extra_error: float = 0.0) -> F
         tuple(notes),
         {"effective_sample_size": effective, "monte_carlo_error": error},
     )
+
+
+def rounding_error(inverse_temperature: float, y: FloatArray, dim: int, *log_z: float) -> float:
+    """Return what floating point may make log Z wrong by, whatever the method: no error is smaller.
+
+    An energy is known to a share of its size, and so are the sums that become log Z. Energies too high to matter
+    count for nothing; ``log_z`` are numbers that log Z is made from.
+    """
+    heights = inverse_temperature * y[np.isfinite(y)]
+    low = heights[heights - np.min(heights, initial=np.inf) < relevant_height(dim)]
+    largest = max(1.0, *map(abs, log_z), float(np.max(np.abs(low), initial=0.0)))
+    return ROUNDINGS * float(np.finfo(float).eps) * largest
 
 
 def without_values() -> Finding:
