@@ -17,6 +17,7 @@ import numpy as np
 
 from zhat.core.arrays import FloatArray, Surface, sobol
 from zhat.core.belief import belief, hidden_by_noise, hyperparameter_spread, plausible, smoothness_doubt
+from zhat.core.edges import mass_beyond
 from zhat.core.models import Model, Surrogate
 from zhat.core.target import QUICK, THOROUGH, Region, Target, target
 from zhat.core.walls import Walls
@@ -226,6 +227,8 @@ def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
         "quadrature_error": integral.error,
         "noise_error": learned_shift_error(task, facts, last.noise / task.inverse_temperature**2),
     }
+    if task.quantiles:
+        parts["edge_error"] = float(np.sum(mass_beyond(last.surrogate.height, region, task.quantiles)))
     # The last checks may have found what the rule does not know.
     is_known = has_rule(task) and parts["surrogate_error"] < GOOD_ENOUGH and resolves(task, last.surrogate, integral)
     value = rule_value(task, seen) if is_known else None
@@ -363,6 +366,15 @@ def _notes(task: Task, known: Knowledge, parts: dict[str, float], wrong: float, 
         )
     elif parts["search_error"] > 0.0:
         notes.append("the integrand may lie lower than anything seen: a larger budget or narrower bounds are needed")
+    if parts.get("edge_error", 0.0) > SMALL_ERROR:
+        notes.append(
+            "the integrand does not vanish at the outermost quantiles of the prior: "
+            + (
+                "the evidence may be infinite"
+                if math.isinf(parts["edge_error"])
+                else "the interval allows for the rest"
+            )
+        )
     if parts["hidden_mass"] > HIDDEN_WORTH_A_WORD:
         notes.append("modes may be hidden where nobody looked: the interval allows for them")
     if parts["unseen_error"] > UNSEEN_WORTH_A_WORD:

@@ -1,0 +1,87 @@
+"""Evidences that may be infinite, or that reach beyond the outermost quantiles of a prior, and those that do not."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.stats as st
+
+import zhat
+from zhat.core.edges import mass_beyond
+from zhat.core.target import Region
+
+NORMAL = st.norm(0, 1)
+DIVERGENT = {
+    "normal": (lambda x: 5.0 * np.sum((x - 0.3) ** 2), {"x": NORMAL}),
+    "two normal": (lambda x: 5.0 * np.sum((x - 0.3) ** 2), {"x": NORMAL, "y": NORMAL}),
+    "one of two": (lambda x: 0.6 * x[0] ** 2 - 0.5 * (x[1] - 1.0) ** 2, {"x": NORMAL, "y": NORMAL}),
+    "exponential": (lambda x: 1.2 * x[0], {"x": st.expon()}),
+    "half Cauchy": (lambda x: 1.5 * np.log1p(x[0]), {"x": st.halfcauchy()}),
+}
+#: With the log evidence, where there is a closed form.
+CONVERGENT = {
+    "in the tail": (lambda x: -50.0 * np.sum((x - 3.0) ** 2), {"x": NORMAL, "y": NORMAL}),
+    "far in the tail": (lambda x: -50.0 * np.sum((x - 6.0) ** 2), {"x": NORMAL}),
+    "at the end of a support": (lambda x: -20.0 * np.sum(x), {"x": st.halfnorm(), "y": st.expon()}),
+    "at the end of a box": (lambda x: 20.0 * x[0] - 5.0 * x[1] ** 2, {"x": st.uniform(0, 1), "y": NORMAL}),
+    "flat": (lambda x: 0.0 * x[0], {"x": NORMAL, "y": st.cauchy()}),
+}
+SAYS = "the integrand does not vanish at the outermost quantiles of the prior"
+
+
+@pytest.mark.parametrize("name", DIVERGENT)
+def test_an_evidence_that_may_be_infinite_has_no_finite_error(name):
+    log_likelihood, priors = DIVERGENT[name]
+    found = zhat.evidence(log_likelihood, priors=priors, budget=40, seed=0)
+    assert found.std_error == math.inf
+    assert f"{SAYS}: the evidence may be infinite" in found.status
+    assert not found.converged
+    assert found.interval() == (-math.inf, math.inf)
+
+
+def test_a_prior_transform_is_watched_alike():
+    found = zhat.evidence(lambda x: 5.0 * np.sum((x - 0.3) ** 2), lambda u: st.norm.ppf(u), 1, budget=40, seed=0)
+    assert found.std_error == math.inf
+    assert SAYS in found.status
+
+
+@pytest.mark.parametrize("name", CONVERGENT)
+def test_an_evidence_that_exists_is_not_suspected(name):
+    log_likelihood, priors = CONVERGENT[name]
+    found = zhat.evidence(log_likelihood, priors=priors, budget=40, seed=0)
+    assert found.converged, found.status
+    assert found.diagnostics["edge_error"] < 1e-9
+
+
+def test_what_lies_beyond_the_outermost_quantiles_is_in_the_error():
+    # e^{0.45 x²} under N(0, 1) has the mean √10, of which 2.6% come from |x| > 7.03.
+    found = zhat.evidence(lambda x: 0.45 * x[0] ** 2, priors={"x": NORMAL}, budget=40, seed=0)
+    assert abs(found.log_z - 0.5 * math.log(10.0)) < 1.96 * found.std_error < 0.1
+    assert f"{SAYS}: the interval allows for the rest" in found.status
+
+
+def test_the_mass_beyond_a_power_is_known():
+    # ∫ u^{-s} du from 0 to 1e-12 is 1e-12^{1-s}/(1 - s), and from 0 to 1 it is 1/(1 - s).
+    u = (np.arange(4000) + 0.5) / 4000
+    for power in (0.0, 0.5, 0.9):
+        weights = u**-power
+        region = Region(u[:, None], weights / np.sum(weights))
+        (share,) = mass_beyond(lambda x, s=power: s * np.log(np.maximum(x[:, 0], 1e-12)), region, (0,))
+        assert share == pytest.approx(1e-12 ** (1.0 - power), rel=0.1, abs=2e-12)
+    (share,) = mass_beyond(lambda x: 1.01 * np.log(np.maximum(x[:, 0], 1e-12)), region, (0,))
+    assert share == math.inf
+
+
+def test_an_infinite_error_goes_through_everything(tmp_path):
+    log_likelihood, priors = DIVERGENT["normal"]
+    found = zhat.evidence(log_likelihood, priors=priors, budget=24, seed=0)
+    assert "± inf" in found.summary()
+    found.save(tmp_path / "run.json")
+    assert zhat.load(tmp_path / "run.json").std_error == math.inf
+    curve = found.curve([0.0, 0.5, 1.0])
+    assert curve.known.tolist() == [True, False, False]
+    assert "has not converged" in str(zhat.bayes_factor(found, found))
+    with pytest.raises(zhat.InvalidArgument, match="the evidence may be infinite"):
+        found.plan(0.01)
+    found.plot("convergence", tmp_path / "convergence.png")
+    assert (tmp_path / "convergence.png").stat().st_size > 1000
