@@ -1,13 +1,17 @@
 """The corner picture: draws and evaluations, axis by axis and pair by pair."""
 
+import itertools
 import math
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
 
 import zhat
 from energies import linear, skewed_1d, skewed_2d
-from zhat.view.corner import MOST_AXES, SHARES, CornerData, corner_data, density_levels, draw_corner
+from zhat.view.corner import FILLS, MOST_AXES, SHARES, CornerData, corner_data, draw_corner
+from zhat.view.numbers import median_text
 
 
 @pytest.fixture(scope="module")
@@ -43,13 +47,76 @@ def test_the_range_has_nearly_all_draws_and_never_leaves_the_domain(two_dimensio
     assert f"{outside} of 24 evaluations" in draw_corner(data).get_supxlabel()
 
 
-def test_levels_enclose_the_shares_that_they_are_for():
-    x = np.linspace(-5, 5, 401)
-    density = np.exp(-0.5 * (x[:, None] ** 2 + x[None, :] ** 2))
-    levels = density_levels(density, SHARES)
-    # Of a round normal density, a share s lies where it is above 1 − s of its largest value.
-    assert levels[:-1] == pytest.approx([1.0 - share for share in SHARES], abs=2e-3)
-    assert levels[-1] > density.max()
+def posteriors():
+    generator = np.random.default_rng(3)
+    n = 10_000
+    normal = generator.standard_normal((n, 2))
+    left, right = generator.normal([-5, 2], [0.5, 0.4], (n, 2)), generator.normal([4, -3], [0.7, 0.6], (n, 2))
+    ring = generator.uniform(0, 2 * np.pi, n)
+    return {
+        "normal": normal,
+        "correlated": normal @ np.array([[1.0, 0.95], [0.0, 0.31]]),
+        "bimodal": np.where(generator.random((n, 1)) < 0.4, left, right),
+        "a narrow mode beside a wide one": np.where(generator.random((n, 1)) < 0.5, 0.1 * normal, 2.0 * normal + 8.0),
+        "bounded": np.abs(normal),
+        "a ring": np.column_stack([np.cos(ring), np.sin(ring)]) * (1.0 + 0.1 * normal[:, :1]),
+    }
+
+
+@pytest.mark.parametrize("name", posteriors())
+def test_contours_hold_the_shares_of_the_draws_that_they_are_labelled_with(name):
+    draws = posteriors()[name]
+    low, high = np.quantile(draws, [0.005, 0.995], axis=0)
+    margin = 0.12 * (high - low)
+    low = low - margin if name != "bounded" else np.zeros(2)
+    nothing = np.empty((0, 2))
+    data = CornerData(("a", "b"), (), draws, nothing, np.ones(0, bool), low, high + margin, None, "auto", "p")
+    figure = draw_corner(data)
+    # What a reader sees: the colour of the pixel that a draw falls on.
+    figure.set_dpi(400)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    pixels = np.asarray(canvas.buffer_rgba())
+    pair = figure.axes[1]
+    inside = np.all((draws > data.low) & (draws < data.high), axis=1)
+    across, up = pair.transData.transform(draws[inside]).T.astype(int)
+    seen = pixels[len(pixels) - 1 - up, across, :3]
+    held = 0
+    for fill, share in zip(FILLS[::-1], SHARES[::-1], strict=True):
+        held += np.sum(np.all(np.abs(seen - 255.0 * np.array(to_rgb(fill))) < 3.0, axis=1))
+        assert held / len(draws) == pytest.approx(share, abs=0.025)
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        (np.linspace(-1.0, 1.0, 1001), r"$0.00^{+0.68}_{-0.68}$"),
+        (1000.0 + 3.0 * np.linspace(-1.0, 1.0, 1001), r"$1000.0^{+2.0}_{-2.0}$"),
+        (3e-4 + 1e-5 * np.linspace(-1.0, 1.0, 1001), r"$(3.000^{+0.068}_{-0.068})\times 10^{-4}$"),
+        (np.full(10, 2.5), "2.5"),
+    ],
+)
+def test_a_title_is_the_median_and_the_way_to_its_quantiles(values, text):
+    assert median_text(values).formula == text
+    data = some_data(2)
+    figure = draw_corner(data)
+    for axis, place in enumerate((0, 2)):
+        assert figure.axes[place].get_title() == f"parameter_{axis} = {median_text(data.draws[:, axis]).formula}"
+
+
+@pytest.mark.parametrize("scale", [1e-7, 1e-3, 1.0, 3e4, 1e9])
+@pytest.mark.parametrize("k", [2, 5])
+def test_labels_of_ticks_neither_turn_nor_touch(k, scale):
+    figure = draw_corner(some_data(k, scale=scale))
+    figure.canvas.draw()
+    for axes in figure.axes[-k:]:
+        shown = [label for label in axes.get_xticklabels() if label.get_text()]
+        assert shown
+        assert all(label.get_rotation() == 0.0 for label in shown)
+        boxes = [label.get_window_extent() for label in shown]
+        assert all(first.x1 < second.x0 for first, second in itertools.pairwise(boxes))
+    others = [label.get_text() for axes in figure.axes[:-k] for label in axes.get_xticklabels()]
+    assert not any(others)
 
 
 def test_more_axes_than_can_be_read_are_left_out_by_name():

@@ -13,12 +13,12 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import MaxNLocator
-from scipy.ndimage import gaussian_filter
 
 from zhat.core.arrays import BoolArray, FloatArray
 from zhat.errors import InvalidArgument
 from zhat.prior import Prior
+from zhat.view.numbers import median_text, ticks_between
+from zhat.view.shares import density_of
 from zhat.view.source import chosen_axes
 from zhat.view.style import (
     DENSITY_MAP,
@@ -41,9 +41,9 @@ MOST_AXES = 10
 #: An axis shows this share of the draws, and a margin on either side as a share of that range.
 CENTRAL_SHARE = 0.99
 MARGIN = 0.12
-#: Cells an axis of the two-dimensional densities, over which they are smoothed by so many cells.
-N_CELLS = 40
-SMOOTHING = 1.8
+#: The most ticks of a panel, and how wide a character is, as a share of the text's size.
+MOST_TICKS = 4
+CHARACTER = 0.62
 #: Where no density is below this share of the largest, contours would be those of chance.
 FLAT = 0.5
 #: Densities are filled where these shares of the draws are, with these colours from the outside in.
@@ -159,19 +159,10 @@ def _true_values(names: tuple[str, ...], truth: Sequence[float] | Mapping[str, f
     return values
 
 
-def density_levels(density: FloatArray, shares: Sequence[float]) -> FloatArray:
-    """Return the densities above which so large shares of all there is lie, rising; the last is above the highest."""
-    falling = np.sort(density.ravel())[::-1]
-    below = np.cumsum(falling) / np.sum(falling)
-    levels = falling[np.minimum(np.searchsorted(below, shares), len(falling) - 1)]
-    return np.append(np.maximum.accumulate(levels), falling[0] * (1.0 + 1e-9))
-
-
 def draw_corner(data: CornerData, path: str | PathLike[str] | None = None) -> Figure:
     """Return the picture, written to a file whose ending names the format if there is a path."""
     k = len(data.names)
-    size = (6.5, 4.2) if k == 1 else (max(6.4, 1.25 * k + 1.5),) * 2
-    figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(w_pad=0.02, h_pad=0.04, wspace=0.02, hspace=0.02))
+    figure = Figure(figsize=_size(k), layout=ConstrainedLayoutEngine(w_pad=0.02, h_pad=0.04, wspace=0.02, hspace=0.02))
     grid = figure.add_gridspec(k, k)
     for row in range(k):
         for column in range(row + 1):
@@ -214,18 +205,15 @@ def _draw_pair(axes: Axes, data: CornerData, row: int, column: int) -> None:
     """Draw the density of a pair of axes, and the evaluations over it."""
     pair = [column, row]
     ranges = [(data.low[axis], data.high[axis]) for axis in pair]
-    cells, *edges = np.histogram2d(data.draws[:, column], data.draws[:, row], bins=N_CELLS, range=ranges)
-    # As far as the edges, beyond the middles of the outermost cells.
-    density = np.pad(gaussian_filter(cells, SMOOTHING), 1, mode="edge")
-    centres = [np.concatenate([edge[:1], 0.5 * (edge[1:] + edge[:-1]), edge[-1:]]) for edge in edges]
-    levels = density_levels(density[1:-1, 1:-1], SHARES)
-    if np.min(density) > FLAT * np.max(density):
+    density = density_of(data.draws[:, pair], ranges)
+    levels = density.levels(data.draws[:, pair], SHARES)
+    if np.min(density.values) > FLAT * np.max(density.values):
         axes.set_facecolor(FILLS[0])
-    elif np.all(np.diff(levels) > 0.0):
-        axes.contourf(*centres, density.T, levels=levels, colors=FILLS)
+    elif levels[0] > 0.0 and np.all(np.diff(levels) > 0.0):
+        axes.contourf(*density.centres, density.values.T, levels=levels, colors=FILLS)
     else:
         # All draws are in a cell or two: no shares can be told apart.
-        axes.pcolormesh(*edges, np.ma.masked_equal(cells, 0.0).T, cmap=DENSITY_MAP)
+        axes.pcolormesh(*density.edges, np.ma.masked_equal(density.cells, 0.0).T, cmap=DENSITY_MAP)
     size = 2.6 if len(data.names) <= 5 else 1.5
     shown = data.evaluated[data.has_value][:, pair]
     axes.plot(*shown.T, "o", color="white", mec="black", mew=0.45, ms=size)
@@ -237,25 +225,42 @@ def _draw_pair(axes: Axes, data: CornerData, row: int, column: int) -> None:
 
 
 def _label(axes: Axes, data: CornerData, row: int, column: int) -> None:
-    """Put names and few numbers on the outer axes, and none on the inner ones."""
+    """Put names and few numbers on the outer axes, none on the inner ones, and medians over the diagonal."""
     k = len(data.names)
-    size = LABEL_SIZE if k <= 5 else NOTE_SIZE
-    axes.tick_params(labelsize=NOTE_SIZE if k <= 5 else 6, length=2.5)
-    axes.xaxis.set_major_locator(MaxNLocator(7 if k == 1 else 3, prune="both"))
+    size, tick_size = (LABEL_SIZE, NOTE_SIZE) if k <= 5 else (NOTE_SIZE, 6)
+    axes.tick_params(labelsize=tick_size, length=2.5)
+    # A panel's width, in points.
+    width = 72.0 * _size(k)[0] / (k + 0.7)
+    across = ticks_between(
+        data.low[column], data.high[column], 7 if k == 1 else MOST_TICKS, width / (CHARACTER * tick_size)
+    )
+    across.put_on(axes.xaxis, labelled=row == k - 1)
     if row == k - 1:
-        axes.set_xlabel(literal(data.names[column]), fontsize=size)
-        axes.tick_params(axis="x", labelrotation=0 if k == 1 else 45)
-    else:
-        axes.set_xticklabels([])
+        axes.set_xlabel(across.named(literal(data.names[column])), fontsize=size)
     if row == column:
-        if k > 1 and k <= 5:
-            axes.set_title(literal(data.names[row]), fontsize=TITLE_SIZE)
+        _title_panel(axes, data, row, width)
         return
-    axes.yaxis.set_major_locator(MaxNLocator(3, prune="both"))
+    up = ticks_between(data.low[row], data.high[row], MOST_TICKS)
+    up.put_on(axes.yaxis, labelled=column == 0)
     if column == 0:
-        axes.set_ylabel(literal(data.names[row]), fontsize=size)
-    else:
-        axes.set_yticklabels([])
+        axes.set_ylabel(up.named(literal(data.names[row])), fontsize=size)
+
+
+def _title_panel(axes: Axes, data: CornerData, row: int, width: float) -> None:
+    """Write a median and the way to its quantiles over a panel, behind or below the name where there is room."""
+    k, texts = len(data.names), [median_text(column) for column in data.draws.T]
+    if k > 5:
+        axes.set_title(texts[row].formula, fontsize=NOTE_SIZE)
+        return
+    names = [literal(name) for name in data.names]
+    longest = max(len(name) + 3 + text.characters for name, text in zip(names, texts, strict=True))
+    apart = " = " if CHARACTER * TITLE_SIZE * longest < width else "\n"
+    axes.set_title(f"{names[row]}{apart}{texts[row].formula}", fontsize=TITLE_SIZE)
+
+
+def _size(k: int) -> tuple[float, float]:
+    """Return the picture's width and height in inches, for so many axes."""
+    return (6.5, 4.2) if k == 1 else (max(6.4, 1.25 * k + 1.5),) * 2
 
 
 def _legend(figure: Figure, data: CornerData) -> None:
@@ -286,6 +291,7 @@ def _notes(data: CornerData) -> list[str]:
     notes.append(f"{ranges} of {CENTRAL_SHARE:.0%} of {len(data.draws)} draws, with a margin")
     if outside:
         notes[-1] += f"; {outside} of {count(int(np.sum(data.has_value)), 'evaluation')} with a value lie outside"
+    notes.append("above: medians, and how far it is to the quantiles of 16% and 84%")
     if not np.all(data.has_value):
         notes.append(f"{count(int(np.sum(~data.has_value)), 'evaluation')} that failed or found +inf: not shown")
     if data.left_out:
