@@ -14,8 +14,7 @@ import numpy as np
 from zhat.core.arrays import BoolArray, FloatArray
 from zhat.digits import with_error
 from zhat.errors import EnergyError, InvalidArgument
-from zhat.estimate import CONVERGED
-from zhat.estimators.base import Finding, rounding_error
+from zhat.estimators.base import CONVERGED, SMALL_ERROR, Finding, rounding_error
 from zhat.estimators.temperatures import REACH, Temperatures
 
 if TYPE_CHECKING:
@@ -178,6 +177,6 @@ def _status(estimate: Estimate, values: FloatArray, error: FloatArray, known: Bo
         named = ", ".join(f"{value:g}" for value in unknown[:MOST_NAMED]) + (", …" if len(unknown) > MOST_NAMED else "")
         parts.append(f"nothing is known at λ = {named}: log Z has an error above {LARGEST_KNOWN:g}, or none")
     largest = float(np.max(error[known], initial=0.0))
-    if largest >= CONVERGED:
+    if largest >= SMALL_ERROR:
         parts.append(f"errors of log Z up to {largest:.2g}" + ("" if np.all(known) else " at the others"))
-    return "; ".join(parts) or "converged"
+    return "; ".join(parts) or CONVERGED

@@ -18,6 +18,7 @@ from zhat.core.kernels import Kernel
 from zhat.digits import decimals_for
 from zhat.domain import Domain
 from zhat.errors import EnergyError, InvalidArgument
+from zhat.estimators.base import CONVERGED, SMALL_ERROR
 from zhat.evaluations import Evaluations
 from zhat.problem import whole
 from zhat.threads import one_blas_thread
@@ -35,8 +36,6 @@ _FORMAT = "zhat-estimate"
 _VERSION = 3
 #: What all points of a weighted sample that are left out may weigh together.
 NEGLIGIBLE = 1e-6
-#: The standard error below which log Z is known well enough.
-CONVERGED = 0.01
 #: So many reasons for failures are named in a summary.
 MOST_REASONS = 10
 
@@ -111,10 +110,10 @@ class Estimate:
     def converged(self) -> bool:
         """Whether log Z is known well enough: the status has nothing to warn of, and the standard error is small."""
         parts = self.status.split("; ")
-        if any(part.startswith("stopped") for part in parts) or not self.std_error < CONVERGED:
+        if any(part.startswith("stopped") for part in parts) or not self.std_error < SMALL_ERROR:
             return False
         # Methods that do not judge themselves have nothing to say where all is well.
-        return "converged" in parts or self.status == "budget spent"
+        return CONVERGED in parts or self.status == "budget spent"
 
     @property
     def task(self) -> Task:

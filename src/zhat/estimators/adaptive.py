@@ -24,6 +24,7 @@ from zhat.core.walls import Walls
 from zhat.estimators.base import (
     CONVERGED,
     LARGEST_NOISE,
+    SMALL_ERROR,
     Finding,
     Task,
     learned_shift_error,
@@ -58,11 +59,10 @@ N_REGION = 4096
 #: The share of the integrand in which the surrogate's uncertainty is carried over to log Z; what may hide beyond is
 #: another matter.
 CORE_SHARE = 0.999
-#: What is worth a word in the status, and the standard error below which log Z is known well enough.
+#: What is worth a word in the status.
 HIDDEN_WORTH_A_WORD = 0.1
 WRONG_WORTH_A_WORD = 3.0
 UNSEEN_WORTH_A_WORD = 0.005
-SMALL_ERROR = 0.01
 EVEN_ENOUGH = 0.3
 #: The share of the integrand that is taken to be seen at the least.
 SMALLEST_SEEN = 1e-6

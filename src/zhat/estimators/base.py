@@ -24,6 +24,8 @@ ROUNDINGS = 8.0
 
 #: What a method says of a number that it knows well enough.
 CONVERGED = "converged"
+#: The standard error below which log Z is known well enough for that.
+SMALL_ERROR = 0.01
 
 #: What has its mean right: the energy, or the likelihood e^{-λy}.
 NoiseKind = Literal["energy", "likelihood"]
