@@ -19,6 +19,8 @@ from zhat.core.trend import TrendName
 #: A model of the low heights is sure of a place if so many sds leave it below this share of the height that matters.
 SURE_SDS = 5.0
 LOW_SHARE = 0.5
+#: It takes this many places with low heights, and so many more for each axis, to be sure of any other place.
+FEWEST_PLACES, FEWEST_PER_AXIS = 2, 2
 
 
 def beyond_cliffs(data: Heights) -> BoolArray:
@@ -31,6 +33,9 @@ def beyond_cliffs(data: Heights) -> BoolArray:
         return np.zeros(len(far), dtype=bool)
     low, high = data.rows(~far), data.rows(far)
     coordinates = Coordinates.plain(data.x.shape[1], data.periodic, data.quantiles)
+    if len(np.unique(coordinates(low.x), axis=0)) < FEWEST_PLACES + FEWEST_PER_AXIS * data.x.shape[1]:
+        # From so few no model is to be believed elsewhere; and the outermost quantiles of a prior are one place.
+        return np.zeros(len(far), dtype=bool)
     trends: list[TrendName] = ["constant"]
     if len(low.height) > n_trend_terms("quadratic", data.x.shape[1], data.periodic) + data.x.shape[1] + 1:
         trends.append("quadratic")
