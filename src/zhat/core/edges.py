@@ -15,6 +15,7 @@ from scipy.special import logsumexp, ndtr, ndtri
 
 from zhat.core.arrays import FloatArray, Surface
 from zhat.core.coordinates import EDGE
+from zhat.core.models import relevant_height
 from zhat.core.target import Region
 
 #: Lines parallel to an axis, through points that are distributed like the integrand.
@@ -25,7 +26,7 @@ N_STEPS = 16
 SMALLEST_STEP = 1e-3
 #: From the outermost quantile to the one it is compared with.
 COMPARED = 10.0
-#: A power of u that is not told from 0, and the share of the integral for each e-fold of u that it matters from.
+#: A power of u that is not told from 0, and the share of the integral (for each e-fold of u) that it matters from.
 SLOWEST = 0.05
 WORTH_A_DOUBT = 1e-3
 
@@ -44,6 +45,17 @@ def mass_beyond(height: Surface, region: Region, axes: tuple[int, ...]) -> Float
     """
     points = np.clip(region.equally_weighted(N_LINES).points, EDGE, 1.0 - EDGE)
     return np.array([_beyond_both_ends(height, points, axis) for axis in axes])
+
+
+def mass_too_high(height: Surface, region: Region) -> float:
+    """Return the share of an integral that lies too high above the lowest height for a surrogate to know it; 0 if tiny.
+
+    Models are made to be right where heights are low. Where the lowest are those at the ends of quantiles, which hold
+    next to nothing, all that matters may be higher than that.
+    """
+    too_high = height(region.points) > relevant_height(region.points.shape[1])
+    share = float(np.sum(region.weights[too_high]))
+    return share if share > WORTH_A_DOUBT else 0.0
 
 
 def _beyond_both_ends(height: Surface, points: FloatArray, axis: int) -> float:

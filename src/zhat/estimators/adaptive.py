@@ -17,7 +17,7 @@ import numpy as np
 
 from zhat.core.arrays import FloatArray, Surface, sobol
 from zhat.core.belief import belief, hidden_by_noise, hyperparameter_spread, plausible, smoothness_doubt
-from zhat.core.edges import mass_beyond
+from zhat.core.edges import mass_beyond, mass_too_high
 from zhat.core.models import Model, Surrogate
 from zhat.core.target import QUICK, THOROUGH, Region, Target, target
 from zhat.core.walls import Walls
@@ -229,6 +229,7 @@ def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
     }
     if task.quantiles:
         parts["edge_error"] = float(np.sum(mass_beyond(last.surrogate.height, region, task.quantiles)))
+        parts["height_error"] = mass_too_high(last.surrogate.height, region)
     # The last checks may have found what the rule does not know.
     is_known = has_rule(task) and parts["surrogate_error"] < GOOD_ENOUGH and resolves(task, last.surrogate, integral)
     value = rule_value(task, seen) if is_known else None
@@ -374,6 +375,11 @@ def _notes(task: Task, known: Knowledge, parts: dict[str, float], wrong: float, 
                 if math.isinf(parts["edge_error"])
                 else "the interval allows for the rest"
             )
+        )
+    if parts.get("height_error", 0.0) > SMALL_ERROR:
+        notes.append(
+            f"{parts['height_error']:.0%} of the integral lies where energies are far above those at the ends of the "
+            "prior, which the surrogate was made for: the interval allows for all of it"
         )
     if parts["hidden_mass"] > HIDDEN_WORTH_A_WORD:
         notes.append("modes may be hidden where nobody looked: the interval allows for them")
