@@ -239,10 +239,10 @@ def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
     if by_draws is not None:
         value = by_draws.log_z
         parts |= dict.fromkeys(OF_MODELS, 0.0) | {"draw_error": by_draws.error}
-    unseen = 0.0 if last.surrogate.failing is None else _log_seen_share(last.surrogate.failing, region)
+    unseen = 0.0 if last.surrogate.failing is None else -_log_seen_share(last.surrogate.failing, region)
     # Nobody knows whether there is anything to be seen where evaluations fail: what the surrogate makes of it counts
     # half, and the interval reaches from all of it to nothing.
-    value, parts["unseen_error"] = value + 0.5 * unseen, -0.5 * unseen
+    value, parts["unseen_error"] = value - 0.5 * unseen, 0.5 * unseen
     diagnostics: dict[str, float | str] = {
         **parts,
         "surprise": wrong,
