@@ -17,6 +17,7 @@ from zhat.errors import CommandFailed, InvalidArgument, ZhatError
 from zhat.problem import Problem
 from zhat.study import process
 from zhat.study.command import CommandEnergy
+from zhat.study.supervision import SUPERVISION
 
 POINT = np.array([0.1, -2.5e-300])
 
@@ -256,6 +257,8 @@ def test_a_program_that_closes_its_pipes_is_waited_for_and_reaped(script, tmp_pa
 @pytest.mark.parametrize("timeout", [None, 30.0])
 def test_a_daemon_that_keeps_the_pipes_does_not_hold_us(script, timeout, monkeypatch):
     monkeypatch.setattr(process, "DRAIN_SECONDS", 0.3)
+    # The supervisor, which the first program starts, has a pipe of its own.
+    SUPERVISION.ready()
     open_before = len(os.listdir("/dev/fd"))
     start = time.monotonic()
     assert script("sleep 5 & echo 4.5", timeout=timeout)(POINT) == 4.5

@@ -38,9 +38,9 @@ class CommandEnergy:
     zero); two, by blanks or a comma apart, which are the value and the standard deviation of its noise; or a JSON
     object ``{"energy": 1.5, "std": 0.1}``, of which ``std`` may be left out.
 
-    The program runs in a session of its own. When its time runs out, or the wait for it is interrupted, its whole
-    process group is ended, by SIGTERM and 2 s later by SIGKILL. Processes that it leaves behind when it ends by itself
-    are left alone.
+    The program runs in a session of its own. When its time runs out, when the wait for it is interrupted, or when the
+    process that waits is killed, its whole process group is ended, by SIGTERM and 2 s later by SIGKILL. Processes that
+    it leaves behind when it ends by itself are left alone.
 
     Attributes
     ----------

@@ -13,6 +13,7 @@ import numpy as np
 
 from zhat.core.arrays import FloatArray
 from zhat.evaluations import Outcome
+from zhat.forks import in_this_process_only
 from zhat.problem import Problem
 
 #: Evaluates one point, shape ``(d,)``: in zhat, `Problem.evaluate`.
@@ -117,7 +118,8 @@ class BatchPool(Pool):
         batch = np.stack(list(self._points.values()))
         start = time.perf_counter()
         try:
-            outcomes = self._evaluate_many(batch)
+            with in_this_process_only():
+                outcomes = self._evaluate_many(batch)
             finished = list(zip(self._points, outcomes, strict=True))
         except Exception as error:
             failed = Outcome.raised(error, (time.perf_counter() - start) / len(batch))
@@ -173,7 +175,8 @@ def guarded(evaluate: Evaluate, x: FloatArray, catching: tuple[type[BaseExceptio
     """Return what the point comes to; an exception is a failed outcome."""
     start = time.perf_counter()
     try:
-        return evaluate(x)
+        with in_this_process_only():
+            return evaluate(x)
     except catching as error:
         return Outcome.raised(error, time.perf_counter() - start)
 

@@ -1,6 +1,6 @@
 """One run of an external program, with bounds on its time, on the memory for its output, and on our patience.
 
-POSIX only: a program is ended together with its process group.
+POSIX only: a program is ended together with its process group, also when this process is killed.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import IO
 
+from zhat.study.supervision import SUPERVISION, signals_later
+from zhat.study.supervisor import GRACE_SECONDS, group_lives, signal_group
+
 #: How much of the end of standard output, and of standard error, is kept.
 KEPT_BYTES = 65_536
-#: Seconds between SIGTERM and SIGKILL.
-GRACE_SECONDS = 2.0
 #: Seconds for which the pipes of a program that has exited may stay open: a daemon that it left behind holds them.
 DRAIN_SECONDS = 1.0
 #: Seconds between two looks at whether a program has exited while others hold its pipes.
@@ -77,7 +78,7 @@ def run(arguments: Sequence[str], folder: str | None, stdin: str | None, timeout
     """Run a program to its end, or end it with its whole process group when its time runs out.
 
     Processes that it started and that outlive it are left alone if it ended by itself. Whatever interrupts the wait,
-    such as KeyboardInterrupt, ends the process group too.
+    such as KeyboardInterrupt, ends the process group too; so does the supervisor when this process is killed meanwhile.
 
     Parameters
     ----------
@@ -95,30 +96,41 @@ def run(arguments: Sequence[str], folder: str | None, stdin: str | None, timeout
     Ending
         An `OSError` is raised instead if the program cannot be started.
     """
-    with _input(stdin) as given:
-        # A session of its own is also a process group of its own, which can be ended as a whole.
-        process = subprocess.Popen(
-            arguments,
-            cwd=folder,
-            stdin=given,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            start_new_session=True,
-        )
+    process: subprocess.Popen[bytes] | None = None
     out, err = Tail(), Tail()
     try:
+        with _input(stdin) as given, signals_later():
+            SUPERVISION.ready()
+            # A session of its own is also a process group of its own, which can be ended as a whole.
+            process = subprocess.Popen(
+                arguments,
+                cwd=folder,
+                stdin=given,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                start_new_session=True,
+            )
+            SUPERVISION.begin(process.pid)
         in_time = _follow(process, out, err, timeout)
         if not in_time:
             _end_group(process)
     except BaseException:
-        _end_group(process)
+        if process is not None:
+            _end_group(process)
         raise
     finally:
-        for pipe in (process.stdout, process.stderr):
-            if pipe is not None:
-                pipe.close()
+        if process is not None:
+            _let_go(process)
     return Ending(process.returncode if in_time else None, out, err)
+
+
+def _let_go(process: subprocess.Popen[bytes]) -> None:
+    """Forget a program that has ended, or was ended."""
+    SUPERVISION.end(process.pid)
+    for pipe in (process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
 
 
 @contextlib.contextmanager
@@ -170,14 +182,14 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
     """End all of a program's process group: politely, and after a grace by force."""
     if process.returncode is not None and not _group_lives(process):
         return
-    _signal_group(process, signal.SIGTERM)
+    signal_group(process.pid, signal.SIGTERM)
     try:
         deadline = time.monotonic() + GRACE_SECONDS
         while _group_lives(process) and time.monotonic() < deadline:
             time.sleep(0.01)
     finally:
         # A second interrupt may cut the grace short, but must not leave anything running.
-        _signal_group(process, signal.SIGKILL)
+        signal_group(process.pid, signal.SIGKILL)
         # Not for ever: a process that hangs in the kernel, or that belongs to another user, does not die of a signal.
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(GRACE_SECONDS)
@@ -186,15 +198,4 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
 def _group_lives(process: subprocess.Popen[bytes]) -> bool:
     """Return whether anything is left of a process group, having reaped its leader if that has exited."""
     process.poll()
-    try:
-        os.killpg(process.pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
-def _signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, number)
+    return group_lives(process.pid)

@@ -29,7 +29,7 @@ _LIVES = 2
 #: Seconds that a process has to end by itself, once it should.
 _GRACE = 5.0
 #: Seconds between looks whether a silent process still lives.
-_HEARTBEAT = 1.0
+_HEARTBEAT = 0.1
 _ONE_THREAD_EACH = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -122,17 +122,17 @@ class ProcessPool(Pool):
         except WorkerDied as problem:
             self._started.put(problem)
         for key, x in iter(self._tasks.get, None):
-            self._results.report(key, _evaluated(child, x))
+            self._results.report(key, _evaluated(child, key, x))
         child.say_goodbye()
 
 
-def _evaluated(child: Child, x: FloatArray) -> Outcome:
+def _evaluated(child: Child, key: int, x: FloatArray) -> Outcome:
     """Return what a point comes to; try again, but not for ever, if the process dies."""
     start = time.perf_counter()
     how = ""
     for _ in range(_LIVES):
         try:
-            return child.evaluate(x)
+            return child.evaluate(key, x)
         except CannotLoad as reason:
             return Outcome(math.nan, f"a fresh worker process could not load the energy: {reason}", never_ran=True)
         except WorkerDied as death:
@@ -190,15 +190,21 @@ class Child:
             self._bury()
             raise CannotLoad(failure.decode())
 
-    def evaluate(self, x: FloatArray) -> Outcome:
+    def evaluate(self, key: int, x: FloatArray) -> Outcome:
         """Return what a point comes to; raise `WorkerDied` if the process ends during this."""
         # One that died while it had nothing to do is no fault of this point.
         if self._process is None or self._is_dead():
             self._bury()
             self.start()
+        assert self._process is not None
+        asked = (self._process.pid, key)
         with self._burial():
-            self._send(pickle.dumps(x))
-            return cast(Outcome, pickle.loads(self._receive()))
+            self._send(pickle.dumps((key, x)))
+            while True:
+                *answered, outcome = pickle.loads(self._receive())
+                # Whatever else writes to the pipe, such as a process that the energy forked, speaks for no point.
+                if tuple(answered) == asked:
+                    return cast(Outcome, outcome)
 
     def say_goodbye(self) -> None:
         """Let the process end by itself, and end it if it does not."""
@@ -273,6 +279,9 @@ class Child:
             self._kill_group(process)
             code = process.wait()
             self._process = None
+        # Its programs are in groups of their own: its supervisor ends them, and holds the pipe until then. No point may
+        # be begun again before that.
+        _await_end(cast(IO[bytes], process.stdout).fileno(), _GRACE)
         for name in ("stdin", "stdout"):
             with contextlib.suppress(OSError):
                 cast(IO[bytes], getattr(process, name)).close()
@@ -282,6 +291,16 @@ class Child:
     def _kill_group(process: subprocess.Popen[bytes]) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
+
+
+def _await_end(descriptor: int, seconds: float) -> None:
+    """Wait until nobody holds the other end of a pipe, but not longer than so many seconds."""
+    deadline = time.monotonic() + seconds
+    with selectors.DefaultSelector() as selector:
+        selector.register(descriptor, selectors.EVENT_READ)
+        while (left := deadline - time.monotonic()) > 0.0:
+            if selector.select(left) and not os.read(descriptor, 1 << 16):
+                return
 
 
 def _ending(code: int) -> str:

@@ -1,8 +1,9 @@
 """The main program of a worker process: it loads a function, and evaluates the points that come in.
 
 It is started by `ProcessPool` as ``python -m zhat.study.worker``. It reads frames from its standard input: first where
-it is (its module path and environment), then the function, then points; an empty one says goodbye. It answers on its
-standard output: first why the function cannot be loaded, or nothing, then one outcome per point.
+it is (its module path and environment), then the function, then points with their keys; an empty one says goodbye. It
+answers on its standard output: first why the function cannot be loaded, or nothing, then one outcome per point, with
+the point's key and the number of this process.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import cast
 
 from zhat.study.frames import read_frame, write_frame
 from zhat.study.pools import Evaluate, guarded
+from zhat.study.supervision import SUPERVISION
 
 
 def main() -> int:
@@ -27,6 +29,8 @@ def main() -> int:
     # An interrupt of the terminal is for the process that started this one: it decides what becomes of the points.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     incoming, outgoing = _private_pipes()
+    # The process that started this one sees by the end of the pipe that no program of this one is left either.
+    SUPERVISION.hold_open(outgoing)
     frames: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(incoming, frames), daemon=True).start()
     _settle_in(frames.get())
@@ -40,8 +44,9 @@ def main() -> int:
     write_frame(outgoing, b"")
     while content := frames.get():
         # Nothing that the energy raises may end the process, not even SystemExit.
-        outcome = guarded(evaluate, pickle.loads(content), catching=(BaseException,))
-        write_frame(outgoing, pickle.dumps(outcome))
+        key, x = pickle.loads(content)
+        outcome = guarded(evaluate, x, catching=(BaseException,))
+        write_frame(outgoing, pickle.dumps((os.getpid(), key, outcome)))
     return 0
 
 
