@@ -15,6 +15,7 @@ from zhat.core.arrays import FloatArray
 from zhat.domain import Domain
 from zhat.errors import CommandFailed, CommandNotStarted, InvalidArgument
 from zhat.evaluations import Outcome
+from zhat.forks import in_this_process_only
 
 #: ``(d,) -> float``, or with ``vectorized=True`` ``(n, d) -> (n,)``; or a tuple of two such: values and standard
 #: deviations of their noise. What it returns is checked, whatever it claims.
@@ -123,7 +124,8 @@ class Problem:
         start = time.perf_counter()
         stds: Any = None
         try:
-            values = self.energy(x.copy())
+            with in_this_process_only():
+                values = self.energy(x.copy())
             if isinstance(values, tuple) and len(values) == 2 and np.ndim(values[0]) == 1:
                 values, stds = values
             failure = _wrong_shape(values, len(x)) or ("" if stds is None else _wrong_shape(stds, len(x)))
@@ -141,7 +143,8 @@ class Problem:
     def _timed(self, x: FloatArray) -> Outcome:
         start = time.perf_counter()
         try:
-            value = self.energy(x.copy())
+            with in_this_process_only():
+                value = self.energy(x.copy())
         except CommandFailed as error:
             never_ran = isinstance(error, CommandNotStarted)
             return Outcome(math.nan, str(error), time.perf_counter() - start, never_ran=never_ran)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 from pool_checks import PATIENCE, all_of, check_contract, point, printing_and_leaving, square, submit_range, until
 from zhat.errors import InvalidArgument
 from zhat.evaluations import Outcome
+from zhat.study.frames import write_frame
 from zhat.study.pools import Evaluate
 from zhat.study.process_pool import ProcessPool
 
@@ -181,6 +183,53 @@ class TestProcesses:
     def test_no_workers(self):
         with pytest.raises(InvalidArgument, match="workers"):
             ProcessPool(square(), 0)
+
+
+def forking(how: str) -> Evaluate:
+    """An energy whose child comes back: it returns, raises as after a failed exec, or leaves as a script would."""
+
+    def evaluate(x: np.ndarray) -> Outcome:
+        if (pid := os.fork()) == 0:
+            if how == "exec":
+                os.execv("/no/such/program", ["program"])
+            if how == "exit":
+                sys.exit(3)
+            return Outcome(-1.0)
+        # Half of the children are there before their parent has answered, half after.
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) if int(x[0]) % 2 else None
+        wanted = {"return": 0, "exec": 1, "exit": 3}[how]
+        return Outcome(float(x[0]), "" if status in (None, wanted) else f"the child ended with {status}")
+
+    return evaluate
+
+
+class TestForks:
+    @pytest.mark.parametrize("how", ["return", "exec", "exit"])
+    def test_a_child_that_comes_back_answers_for_nobody(self, how, capfd):
+        with process_pool(forking(how)) as pool:
+            submit_range(pool, 60)
+            outcomes = all_of(pool, 60)
+        assert {key: outcome.value for key, outcome in outcomes.items()} == {key: float(key) for key in range(60)}
+        assert {outcome.failure for outcome in outcomes.values()} == {""}
+        # Why it came back can be read.
+        assert ("FileNotFoundError" in capfd.readouterr().err) == (how == "exec")
+
+    def test_what_another_process_writes_to_the_pipe_is_refused(self):
+        def evaluate(x: np.ndarray) -> Outcome:
+            from zhat.study.supervision import SUPERVISION
+
+            if (pid := os.fork()) == 0:
+                (outgoing,) = SUPERVISION._held_open
+                for sender, key in ((os.getpid(), int(x[0])), (os.getppid(), 1000)):
+                    write_frame(outgoing, pickle.dumps((sender, key, Outcome(-1.0))))
+                os._exit(0)
+            os.waitpid(pid, 0)
+            return Outcome(float(x[0]))
+
+        with ProcessPool(evaluate, 1) as pool:
+            submit_range(pool, 5)
+            outcomes = all_of(pool, 5)
+        assert [outcomes[key].value for key in range(5)] == [0.0, 1.0, 2.0, 3.0, 4.0]
 
 
 SCRIPT = """
