@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zhat.core.arrays import FloatArray
+from zhat.texts import in_words, recordable
 from zhat.tracebacks import RaisedElsewhere, traceback_text
 
 #: Of so many different reasons to fail the first traceback is kept.
@@ -27,7 +28,7 @@ class Outcome:
     value
         The energy; NaN if the evaluation failed.
     failure
-        Why it failed; "" if it did not.
+        Why it failed; "" if it did not. Of a long reason the middle is left out.
     seconds
         How long it took.
     noise_std
@@ -49,11 +50,15 @@ class Outcome:
     never_ran: bool = field(default=False, repr=False)
     error: BaseException | None = field(default=None, compare=False, repr=False)
 
+    def __post_init__(self) -> None:
+        """Keep a reason that can be stored and shown, whatever the energy says."""
+        object.__setattr__(self, "failure", recordable(self.failure))
+
     @classmethod
     def raised(cls, error: BaseException, seconds: float = 0.0, name: str = "energy") -> Outcome:
         """Return the failure that an exception of the energy, or of what is called so, is."""
         return cls(
-            math.nan, f"{name} raised {type(error).__name__}: {error}", seconds,
+            math.nan, f"{name} raised {in_words(error)}", seconds,
             traceback=traceback_text(error), never_ran=isinstance(error, ImportError), error=error,
         )  # fmt: skip
 

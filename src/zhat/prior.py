@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from zhat.core.arrays import FloatArray
 from zhat.domain import PeriodicAxes, axes_of
 from zhat.errors import InvalidArgument
+from zhat.threads import default_errors
 
 #: Takes a point of the unit cube, shape ``(d,)``, to the parameters; with ``vectorized=True`` many, ``(n, d)``.
 Transform = Callable[..., Any]
@@ -90,7 +91,7 @@ class IndependentPriors(_OfMassOne):
 
     def to_unit(self, x: FloatArray) -> FloatArray:
         """Return the probabilities below."""
-        return np.stack([np.asarray(one.cdf(x[:, axis])) for axis, one in enumerate(self.distributions)], axis=1)
+        return np.stack([_probability(one, x[:, axis]) for axis, one in enumerate(self.distributions)], axis=1)
 
     def contains(self, x: FloatArray) -> NDArray[np.bool_]:
         """Return which points have every parameter within its support."""
@@ -263,7 +264,14 @@ def _parameters(transform: Transform, unit: FloatArray) -> FloatArray:
 def _quantile(distribution: Any, probability: FloatArray) -> FloatArray:
     """Return quantiles, of SciPy's distributions of either generation."""
     inverse = distribution.icdf if hasattr(distribution, "icdf") else distribution.ppf
-    return np.asarray(inverse(probability), dtype=float)
+    with default_errors():
+        return np.asarray(inverse(probability), dtype=float)
+
+
+def _probability(distribution: Any, quantile: FloatArray) -> FloatArray:
+    """Return the probabilities below."""
+    with default_errors():
+        return np.asarray(distribution.cdf(quantile))
 
 
 def _check_distribution(name: str, given: Any) -> None:
@@ -292,5 +300,5 @@ def _check_distribution(name: str, given: Any) -> None:
     if quantiles.shape != probability.shape or not np.all(np.isfinite(quantiles)):
         wanted = f"a distribution of one number with finite quantiles, {example}; are its parameters allowed?"
         raise InvalidArgument(argument, given, wanted)
-    if np.max(np.abs(np.asarray(given.cdf(quantiles)) - probability)) > LARGEST_JUMP:
+    if np.max(np.abs(_probability(given, quantiles) - probability)) > LARGEST_JUMP:
         raise InvalidArgument(argument, given, f"a continuous distribution, {example}; this one's cdf jumps")

@@ -16,6 +16,7 @@ from zhat.domain import Domain
 from zhat.errors import CommandFailed, CommandNotStarted, InvalidArgument
 from zhat.evaluations import Outcome
 from zhat.forks import in_this_process_only
+from zhat.texts import in_words
 
 #: ``(d,) -> float``, or with ``vectorized=True`` ``(n, d) -> (n,)``; or a tuple of two such: values and standard
 #: deviations of their noise. What it returns is checked, whatever it claims.
@@ -23,6 +24,10 @@ Energy = Callable[[FloatArray], Any]
 
 #: The noise's standard deviation: one number, None to learn it, or a function that takes what the energy takes.
 NoiseStd = float | Callable[[FloatArray], Any] | None
+
+
+#: What an energy may raise without ending more than its evaluation. An interrupt is not the energy's.
+FAILURES = (Exception, SystemExit)
 
 
 @dataclass(frozen=True)
@@ -103,8 +108,9 @@ class Problem:
         centre = self.domain.to_user(np.full((1, self.domain.dim), 0.5))
         try:
             returned = function(centre if self.vectorized else centre[0])
-        except Exception as error:
-            raise InvalidArgument("noise_std", function, f"a function of the point; it raised {error!r}") from error
+        except FAILURES as error:
+            wanted = f"a function of the point; it raised {in_words(error)}"
+            raise InvalidArgument("noise_std", function, wanted) from error
         failure = _wrong_std(returned, 1) if self.vectorized else _wrong_std([returned], 1)
         if failure:
             raise InvalidArgument("noise_std", function, f"a function of the point; at the centre {failure}")
@@ -130,7 +136,7 @@ class Problem:
                 values, stds = values
             failure = _wrong_shape(values, len(x)) or ("" if stds is None else _wrong_shape(stds, len(x)))
             failed = Outcome(math.nan, f"{self.quantity.name} returned {failure}") if failure else None
-        except Exception as error:
+        except FAILURES as error:
             failed = Outcome.raised(error, name=self.quantity.name)
         seconds = (time.perf_counter() - start) / len(x)
         if failed is None:
@@ -148,7 +154,7 @@ class Problem:
         except CommandFailed as error:
             never_ran = isinstance(error, CommandNotStarted)
             return Outcome(math.nan, str(error), time.perf_counter() - start, never_ran=never_ran)
-        except Exception as error:
+        except FAILURES as error:
             return Outcome.raised(error, time.perf_counter() - start, self.quantity.name)
         return interpret(value, time.perf_counter() - start, self.quantity)
 
@@ -159,8 +165,8 @@ class Problem:
         try:
             stds = self.noise_std(x.copy()) if self.vectorized else [self.noise_std(row.copy()) for row in x]
             failure = _wrong_std(stds, len(x))
-        except Exception as error:
-            failure = f"it raised {type(error).__name__}: {error}"
+        except FAILURES as error:
+            failure = f"it raised {in_words(error)}"
         if not failure:
             untold = [not outcome.failure and math.isnan(outcome.noise_std) for outcome in outcomes]
             return [

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from zhat.core.arrays import FloatArray, Surface
 from zhat.core.quadrature import LogIntegral
 from zhat.errors import InvalidArgument
+from zhat.threads import default_errors
 
 #: Gives log ∫ e^{-λf}, in the problem's own units, for every λ it is given.
 Truth = Callable[[Sequence[float]], list[LogIntegral]]
@@ -45,7 +46,8 @@ class Energy:
         if points.ndim not in (1, 2) or points.shape[-1] != self.dim:
             wanted = f"({self.dim},) for one point, or (n, {self.dim}) for n points"
             raise InvalidArgument("the shape of x", points.shape, wanted)
-        values = self.formula(np.atleast_2d(points))
+        with default_errors():
+            values = self.formula(np.atleast_2d(points))
         return values if points.ndim == 2 else values[0]
 
 
@@ -92,7 +94,9 @@ class NamedProblem:
     def _find(self, inverse_temperatures: Sequence[float] | FloatArray) -> list[LogIntegral]:
         wanted = [_checked_inverse_temperature(given) for given in inverse_temperatures]
         missing = [value for value in dict.fromkeys(wanted) if value not in self._known]
-        for value, found in zip(missing, self.truth(missing) if missing else [], strict=True):
+        with default_errors():
+            truths = self.truth(missing) if missing else []
+        for value, found in zip(missing, truths, strict=True):
             rounding = ROUNDING * (1.0 + abs(found.value))
             self._known[value] = replace(found, error=found.error + rounding)
         return [self._known[value] for value in wanted]

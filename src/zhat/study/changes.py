@@ -11,20 +11,19 @@ import sqlite3
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 
 from zhat import fields
 from zhat.errors import FileError, InvalidArgument, shown
 from zhat.evaluations import MOST_TRACEBACKS, Outcome
+from zhat.problem import check_number
 
 if TYPE_CHECKING:
     from zhat.estimate import Estimate
     from zhat.study.store import Store
 
-#: Longer reasons are cut: they are for people, and every row should fit a page.
-LONGEST_REASON = 1000
 #: Tables that older studies do not have: they get them when they are next written to.
 LATER_SCHEMA = """
 CREATE TABLE IF NOT EXISTS changes (
@@ -176,10 +175,16 @@ def checked_id(number: object) -> int:
     return int(number)
 
 
+def checked_seconds(seconds: object) -> float:
+    """Return how long an evaluation took, or say that it is no such time."""
+    check_number("seconds", seconds, "a finite number of at least 0", at_least=0.0)
+    return float(cast(float, seconds))
+
+
 def columns(outcome: Outcome) -> tuple[float | None, float | None, str, float]:
     """Return y, its noise, the failure and the seconds for SQLite, which has no NaN."""
     y, noise_std = (None if math.isnan(value) else float(value) for value in (outcome.value, outcome.noise_std))
-    return y, noise_std, outcome.failure[:LONGEST_REASON], float(outcome.seconds)
+    return y, noise_std, outcome.failure, float(outcome.seconds)
 
 
 def keep_traceback(cursor: sqlite3.Cursor, number: int, outcome: Outcome) -> None:

@@ -35,7 +35,7 @@ class CommandEnergy:
     """An energy that is an external program, on POSIX systems. It can be pickled.
 
     The last line that the program prints, blank ones aside, is the value: one number (``inf`` where the probability is
-    zero); two, by blanks or a comma apart, which are the value and the standard deviation of its noise; or a JSON
+    zero); two with a blank between them, which are the value and the standard deviation of its noise; or a JSON
     object ``{"energy": 1.5, "std": 0.1}``, of which ``std`` may be left out.
 
     The program runs in a session of its own. When its time runs out, when the wait for it is interrupted, or when the
@@ -255,9 +255,11 @@ def _from_json(line: str, name: str) -> tuple[float, float | None]:
 
 
 def _from_words(line: str) -> tuple[float, float | None]:
-    words = re.split(r"\s*,\s*|\s+", line)
+    # A comma alone separates nothing: in half of the world 1,5 is one number.
+    words = re.split(r"\s*,\s+|\s+", line)
     if len(words) > 2 or not all(_NUMBER.fullmatch(word) for word in words):
-        raise _unusable(line, "which is not a number")
+        hint = " (wanted: decimal points, and a blank between two numbers)" if "," in line else ""
+        raise _unusable(line, f"which is not a number{hint}")
     value, *std = map(float, words)
     return value, std[0] if std else None
 

@@ -11,11 +11,12 @@ from types import ModuleType
 from typing import Any
 
 from zhat.errors import InvalidArgument, SettingsDiffer
-from zhat.problem import Energy, Problem
+from zhat.problem import FAILURES, Energy, Problem
 from zhat.settings import Settings
 from zhat.study.command import CommandEnergy
 from zhat.study.file import CommandSpec, FunctionSpec, StudyFile
 from zhat.study.study import Study
+from zhat.texts import in_words
 
 
 def problem_of(file: StudyFile, settings: Settings) -> Problem:
@@ -67,8 +68,9 @@ def load_function(spec: FunctionSpec, folder: Path) -> Energy:
             found = getattr(found, part)
     except AttributeError as error:
         raise InvalidArgument("energy.function", spec.name, f"a name in {spec.source}: {error}") from error
-    except Exception as error:
-        wanted = f"something that can be imported; {type(error).__name__}: {error}"
+    # Also what ends a program that is run as a script, and is imported here.
+    except FAILURES as error:
+        wanted = f"something that can be imported; {in_words(error)}"
         raise InvalidArgument("energy.function", str(spec.source), wanted) from error
     if not callable(found):
         raise InvalidArgument("energy.function", spec.name, f"a function; in {spec.source} it is {found!r}")

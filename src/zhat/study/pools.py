@@ -14,7 +14,7 @@ import numpy as np
 from zhat.core.arrays import FloatArray
 from zhat.evaluations import Outcome
 from zhat.forks import in_this_process_only
-from zhat.problem import Problem
+from zhat.problem import FAILURES, Problem
 
 #: Evaluates one point, shape ``(d,)``: in zhat, `Problem.evaluate`.
 Evaluate = Callable[[FloatArray], Outcome]
@@ -121,7 +121,7 @@ class BatchPool(Pool):
             with in_this_process_only():
                 outcomes = self._evaluate_many(batch)
             finished = list(zip(self._points, outcomes, strict=True))
-        except Exception as error:
+        except FAILURES as error:
             failed = Outcome.raised(error, (time.perf_counter() - start) / len(batch))
             finished = [(key, failed) for key in self._points]
         self._points.clear()
@@ -171,7 +171,7 @@ class Results:
             return finished
 
 
-def guarded(evaluate: Evaluate, x: FloatArray, catching: tuple[type[BaseException], ...] = (Exception,)) -> Outcome:
+def guarded(evaluate: Evaluate, x: FloatArray, catching: tuple[type[BaseException], ...] = FAILURES) -> Outcome:
     """Return what the point comes to; an exception is a failed outcome."""
     start = time.perf_counter()
     try:

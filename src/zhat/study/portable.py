@@ -15,12 +15,10 @@ import cloudpickle
 from zhat.core.arrays import FloatArray
 from zhat.errors import InvalidArgument
 from zhat.evaluations import Outcome
+from zhat.problem import FAILURES
 from zhat.study.pools import Evaluate, guarded
+from zhat.texts import in_words
 from zhat.tracebacks import traceback_text
-
-#: Caught where the energy runs in a thread or process of its own: there `sys.exit` must not end more than a point.
-#: `KeyboardInterrupt` is not the energy's.
-ANY_FAILURE = (Exception, SystemExit)
 
 
 def packed(evaluate: Evaluate) -> bytes:
@@ -40,7 +38,7 @@ def energy_of(evaluate: Evaluate) -> object:
 
 def described(error: BaseException) -> str:
     """Return an exception in one line."""
-    return " ".join(f"{type(error).__name__}: {error}".split())
+    return " ".join(in_words(error).split())
 
 
 class Portable:
@@ -53,7 +51,7 @@ class Portable:
 
     def __call__(self, x: FloatArray) -> Outcome:
         """Evaluate one point, in the process where the function was made."""
-        return guarded(self._evaluate, x, ANY_FAILURE)
+        return guarded(self._evaluate, x)
 
     def __reduce__(self) -> tuple[type[Packed], tuple[bytes, tuple[str, ...]]]:
         """Arrive as `Packed`."""
@@ -80,10 +78,10 @@ class Packed:
         """Evaluate one point."""
         try:
             evaluate = _loaded(self._content, self._folders)
-        except ANY_FAILURE as error:
+        except FAILURES as error:
             reason = f"the energy could not be loaded where it is evaluated: {described(error)}"
             return Outcome(math.nan, reason, traceback=traceback_text(error), never_ran=True)
-        return guarded(evaluate, x, ANY_FAILURE)
+        return guarded(evaluate, x)
 
 
 @lru_cache(maxsize=4)

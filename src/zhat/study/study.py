@@ -31,6 +31,7 @@ from zhat.study.changes import (
     Change,
     all_changes,
     checked_id,
+    checked_seconds,
     note_attempt,
     reopen,
     replace_outcome,
@@ -45,6 +46,7 @@ from zhat.study.store import Journal, Row, Store
 from zhat.study.stored_settings import UNSET, Unset, settings_out
 from zhat.study.turns import turn
 from zhat.study.unstored import said
+from zhat.texts import recordable
 
 #: How long a point is held, in seconds, unless its holder says otherwise: longer than most evaluations take.
 LEASE = 86_400.0
@@ -247,7 +249,7 @@ class Study:
         n = whole("n", n, at_least=1)
         check_number("lease", lease, "a number of seconds above 0", above=0.0)
         with turn(self.path):
-            return asked_points(self._store, self._settings, self._facts, n, holder or this_process(), lease)
+            return asked_points(self._store, self._settings, self._facts, n, recordable(holder or this_process()), lease)
 
     def tell(
         self, id: int, y: float | tuple[float, float], *, replace: bool = False, seconds: float = 0.0, worker: str = ""
@@ -274,7 +276,7 @@ class Study:
             Whether it counts. Without ``replace`` a point that was told already keeps its value, and the other one is
             kept beside it.
         """
-        outcome = interpret(y, float(seconds), self._settings.quantity)
+        outcome = interpret(y, checked_seconds(seconds), self._settings.quantity)
         numbers = y if isinstance(y, tuple) else (y,)
         if outcome.failure and not all(isinstance(value, float | int | np.number) for value in numbers):
             raise InvalidArgument("y", y, "a number, or a tuple of a number and its standard deviation")
@@ -282,7 +284,7 @@ class Study:
 
     def fail(self, id: int, reason: str, *, replace: bool = False, seconds: float = 0.0, worker: str = "") -> bool:
         """Note that a point could not be evaluated, and why. It counts as spent. ``replace`` is that of `tell`."""
-        outcome = Outcome(math.nan, str(reason) or "no reason was given", float(seconds))
+        outcome = Outcome(math.nan, str(reason) or "no reason was given", checked_seconds(seconds))
         return self.record(id, outcome, worker, replace)
 
     def record(self, point: int, outcome: Outcome, worker: str = "", replace: bool = False) -> bool:
@@ -290,7 +292,7 @@ class Study:
 
         One of an evaluation that never began does not, and costs nothing: its point is asked again.
         """
-        number, who = checked_id(point), worker or this_process()
+        number, who = checked_id(point), recordable(worker or this_process())
         if outcome.never_ran:
             note_attempt(self._store, number, outcome, who)
             return False
@@ -391,8 +393,8 @@ class Study:
 
     def renew(self, lease: float, holder: str | None = None) -> None:
         """Hold all points that a holder has for so many seconds from now."""
-        self._store.renew(holder or this_process(), time.time() + lease)
+        self._store.renew(recordable(holder or this_process()), time.time() + lease)
 
     def release(self, holder: str | None = None) -> None:
         """Give all points back that a holder has and will not evaluate."""
-        self._store.release(holder or this_process())
+        self._store.release(recordable(holder or this_process()))

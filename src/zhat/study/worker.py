@@ -22,6 +22,7 @@ from typing import cast
 from zhat.study.frames import read_frame, write_frame
 from zhat.study.pools import Evaluate, guarded
 from zhat.study.supervision import SUPERVISION
+from zhat.texts import in_words
 
 
 def main() -> int:
@@ -38,8 +39,7 @@ def main() -> int:
         evaluate = cast(Evaluate, pickle.loads(frames.get()))
     # Modules that are imported for the function can raise anything.
     except BaseException as error:
-        reason = f"{type(error).__name__}: {error}"
-        write_frame(outgoing, reason.encode(errors="replace"))
+        write_frame(outgoing, in_words(error).encode())
         return 1
     write_frame(outgoing, b"")
     while content := frames.get():
