@@ -281,6 +281,23 @@ def test_an_export_is_read_back_to_the_last_bit(tmp_path, names, outcomes):
     assert found == [(r.id, repr(r.y), repr(r.noise_std), r.failure) for r in rows]
 
 
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "=cmd|'/C calc'!A0", "'=1", "''-"])
+def test_no_cell_is_a_formula_and_numbers_stay_numbers(tmp_path, text):
+    rows = [SomeEvaluation(1, np.array([-0.5]), failure=text, worker=text), SomeEvaluation(2, np.array([-1.0]), y=-2.5)]
+    exported = written(write_evaluations, [text], rows)
+    cells = list(csv.reader(io.StringIO(exported)))
+    assert cells[0][1] == cells[1][4] == cells[1][6] == f"'{text}"
+    assert (cells[1][1], cells[2][1], cells[2][2]) == ("-0.5", "-1.0", "-2.5")
+    assert exported.startswith(written(write_points, [text], []).rstrip("\n") + ",y,std,failure,")
+    assert read(tmp_path, exported, (text,)) == [(1, None, None, text), (2, -2.5, None, "")]
+
+
+@pytest.mark.parametrize("seconds", [1e300, -1e300, math.inf, 1e18])
+def test_times_that_are_no_dates_are_shown_as_they_are(seconds):
+    row = SomeEvaluation(1, np.array([0.5]), 1.0, asked_at=0.5, told_at=seconds)
+    assert written(write_evaluations, ["x"], [row]).endswith(f",1970-01-01T00:00:00.500000+00:00,{seconds!r}\n")
+
+
 # Whatever is in the file
 
 

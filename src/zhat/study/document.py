@@ -13,10 +13,13 @@ from typing import Any, TypeVar
 
 from zhat.errors import StudyFileError, shown
 from zhat.study.checks import Check, Unfit, listed, nearest
-from zhat.study.lines import KeyPath, key_lines
+from zhat.study.lines import MOST_PARTS, KeyPath, key_lines, line_of_deep_key
 
 T = TypeVar("T")
 D = TypeVar("D")
+
+#: A study file has some hundreds of bytes. Whatever is larger by far is another file.
+LARGEST_FILE = 1_000_000
 
 _WANTED_FILE = "a study file, which is TOML in UTF-8; `zhat init` writes one"
 _WANTED_LINE = '[section] or key = value, with text in "quotes"'
@@ -85,7 +88,8 @@ class Document:
 
 def _text_of(file: str) -> str:
     try:
-        data = Path(file).read_bytes()
+        with Path(file).open("rb") as opened:
+            data = opened.read(LARGEST_FILE + 1)
     except FileNotFoundError:
         raise StudyFileError(file, None, "", "there is no such file", _WANTED_FILE) from None
     except IsADirectoryError:
@@ -94,6 +98,8 @@ def _text_of(file: str) -> str:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise StudyFileError(file, None, "", f"it cannot be read ({reason})", _WANTED_FILE) from None
+    if len(data) > LARGEST_FILE:
+        raise StudyFileError(file, None, "", f"it has more than {LARGEST_FILE:,} bytes", _WANTED_FILE)
     try:
         # Some editors begin a file with a byte order mark.
         text = data.decode("utf-8-sig")
@@ -106,6 +112,10 @@ def _text_of(file: str) -> str:
 
 def _parsed(file: str, text: str) -> dict[str, Any]:
     lines = text.split("\n")
+    deep = line_of_deep_key(text)
+    if deep is not None:
+        problem = f"{shown(lines[deep - 1].strip())} has more than {MOST_PARTS} parts"
+        raise StudyFileError(file, deep, "", problem, _WANTED_LINE)
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -145,4 +155,4 @@ def _spelled(value: object) -> str:
 
 
 def _key(part: str) -> str:
-    return part if re.fullmatch(r"[A-Za-z0-9_-]+", part) else shown(part)
+    return part if re.fullmatch(r"[A-Za-z0-9_-]{1,60}", part) else shown(part)

@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 #: A key with the sections and keys that it belongs to, outermost first.
 KeyPath = tuple[str, ...]
 
+#: No key of a study file has as many parts. Those of a key with many more take `tomllib` hours, and mean nothing.
+MOST_PARTS = 16
+
 _TOKENS = re.compile(
     r"""
     (?P<skip>[ \t\r]+|\#[^\n]*)
@@ -30,6 +33,15 @@ def key_lines(text: str) -> dict[KeyPath, int]:
 
     Elements of lists have no place of their own. Text that is not TOML gives something, too, and never an error.
     """
+    return _scanned(text).found
+
+
+def line_of_deep_key(text: str) -> int | None:
+    """Return the line, from 1, of the first key or header of a TOML text with too many parts; None if there is none."""
+    return _scanned(text).deep
+
+
+def _scanned(text: str) -> _Scan:
     scan = _Scan()
     for kind, token, line in _tokens(text):
         if kind == "newline":
@@ -40,7 +52,7 @@ def key_lines(text: str) -> dict[KeyPath, int]:
             scan.read_key(kind, token, line)
         elif kind == "mark":
             scan.read_value(token)
-    return scan.found
+    return scan
 
 
 @dataclass
@@ -56,6 +68,8 @@ class _Scan:
     around: list[tuple[bool, KeyPath]] = field(default_factory=list)
     in_header: bool = False
     wants_key: bool = True
+    #: The first line with a key that has too many parts.
+    deep: int | None = None
 
     def end_line(self) -> None:
         # Except within brackets, a new line begins a new key.
@@ -64,17 +78,17 @@ class _Scan:
 
     def read_header(self, kind: str, token: str, line: int) -> None:
         if kind != "mark":
-            self.parts.append(_name(kind, token))
+            self._add_part(kind, token, line)
         elif token == "]":
             self.section = tuple(self.parts)
             self._note(self.section, line)
 
     def read_key(self, kind: str, token: str, line: int) -> None:
         if kind != "mark":
-            self.parts.append(_name(kind, token))
+            self._add_part(kind, token, line)
         elif token == "=":
             outer = self.around[-1][1] if self.around else self.section
-            self.key = (*outer, *self.parts)
+            self.key = (*outer, *self.parts)[:MOST_PARTS]
             self._note(self.key, line)
             self.wants_key, self.parts = False, []
         elif token == "[" and not self.around:
@@ -90,6 +104,12 @@ class _Scan:
         # Of marks, only these two are followed by the key of an inline table.
         self.wants_key = mark in "{," and bool(self.around) and self.around[-1][0]
         self.parts = []
+
+    def _add_part(self, kind: str, token: str, line: int) -> None:
+        if len(self.parts) < MOST_PARTS:
+            self.parts.append(_name(kind, token))
+        elif self.deep is None:
+            self.deep = line
 
     def _note(self, key: KeyPath, line: int) -> None:
         for end in range(1, len(key) + 1):

@@ -10,7 +10,6 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol, TextIO
 
@@ -18,6 +17,7 @@ from zhat.core.arrays import FloatArray
 from zhat.errors import TableError, shown
 from zhat.problem import ENERGY, LOG_LIKELIHOOD, Quantity
 from zhat.study.checks import listed, nearest
+from zhat.study.csv_cells import number_cell, text_cell, text_of, time_cell
 
 #: What the columns of a table of results may be called.
 _VALUE_COLUMNS = {ENERGY: ("y", "energy", "value"), LOG_LIKELIHOOD: ("log_likelihood", "logl", "y", "value")}
@@ -121,9 +121,9 @@ class Result:
 
 def write_points(file: TextIO, names: Sequence[str], points: Iterable[Point]) -> None:
     """Write points as CSV: the id and the coordinates, which are read back to the last bit."""
-    _write(file, ["id", *names])
+    _write(file, ["id", *map(text_cell, names)])
     for point in points:
-        _write(file, [point.id, *map(_number_cell, point.x.tolist())])
+        _write(file, [point.id, *map(number_cell, point.x.tolist())])
 
 
 def write_evaluations(
@@ -131,20 +131,22 @@ def write_evaluations(
 ) -> None:
     """Write evaluations as CSV: numbers to the last bit, times in UTC, and nothing for what is not known.
 
-    An axis may be called as a column is: that column then has another name, one that is read as well.
+    A text that a spreadsheet would take for a formula has an apostrophe in front, which is taken away when the table is
+    read again. An axis may be called as a column is: that column then has another name, one that is read as well.
     """
     others = ((name, f"evaluation_{name}") for name in ("seconds", "worker", "asked_at", "told_at"))
     accepted = (_VALUE_COLUMNS[quantity], _STD_COLUMNS, _FAILURE_COLUMNS, *others)
     columns = [next((name for name in called if name not in names), called[0]) for called in accepted]
-    _write(file, ["id", *names, *columns])
+    _write(file, ["id", *map(text_cell, names), *columns])
     for row in rows:
         y = math.nan if row.y is None else quantity.sign * row.y
         _write(
             file,
             [
-                *(row.id, *map(_number_cell, row.x.tolist())),
-                *(_number_cell(y), _number_cell(row.noise_std), row.failure, _number_cell(row.seconds)),
-                *(row.worker or "", _time_cell(row.asked_at), _time_cell(row.told_at)),
+                *(row.id, *map(number_cell, row.x.tolist())),
+                *(number_cell(y), number_cell(row.noise_std), text_cell(row.failure)),
+                *(number_cell(row.seconds), text_cell(row.worker or "")),
+                *(time_cell(row.asked_at), time_cell(row.told_at)),
             ],
         )
 
@@ -171,7 +173,7 @@ def read_results(path: str | os.PathLike[str], names: Sequence[str] = (), quanti
     """
     file = os.fspath(path)
     (header_line, header), records = _opened(file, _lines(file))
-    columns = _columns(file, header_line, header, names, quantity)
+    columns = _columns(file, header_line, [text_of(cell) for cell in header], names, quantity)
     results: list[Result] = []
     line_of_id: dict[int, int] = {}
     for number, cells in records:
@@ -213,7 +215,7 @@ class _Row:
             wanted = "as many cells as the header has columns, and numbers with decimal points, not commas"
             raise TableError(self.file, self.line, "", problem, wanted)
         number = self._id()
-        failure = self._cell(self.columns.failure)
+        failure = text_of(self._cell(self.columns.failure))
         given = self._cell(self.columns.value)
         if given and failure:
             problem = f"is {shown(given)} although the evaluation failed ({shown(failure)})"
@@ -380,13 +382,3 @@ def _write(file: TextIO, cells: Iterable[object]) -> None:
     line = io.StringIO(newline="")
     csv.writer(line, lineterminator="\r\n").writerow(cells)
     file.write(line.getvalue().removesuffix("\r\n") + "\n")
-
-
-def _number_cell(value: float | None) -> str:
-    return "" if value is None or math.isnan(value) else repr(float(value))
-
-
-def _time_cell(seconds: float | None) -> str:
-    if seconds is None or math.isnan(seconds):
-        return ""
-    return datetime.fromtimestamp(seconds, tz=UTC).isoformat(timespec="microseconds")
