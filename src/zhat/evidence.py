@@ -115,6 +115,15 @@ def evidence(
         Its ``log_z`` is the log evidence, ``sample(n)`` draws from the posterior, in parameters, ``to_arviz()`` hands
         them on, and ``curve`` has the evidence of tempered likelihoods. The energy, in ``evaluations.y``, is −log L.
 
+    Raises
+    ------
+    EnergyError
+        If not one evaluation succeeded.
+    KeyboardInterrupt
+        Whatever ends a run early, this or anything else, has the facts so far as its attribute ``evaluations``:
+        ``x0=error.evaluations.x[ok], logl0=-error.evaluations.y[ok]`` with ``ok = error.evaluations.ok`` goes on from
+        them.
+
     Examples
     --------
     >>> import numpy as np, scipy.stats, zhat

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -19,7 +20,7 @@ from zhat.estimators import Estimator
 from zhat.estimators.base import NoiseKind
 from zhat.evaluations import Evaluations, Outcome, exception_of
 from zhat.given import given_evaluations
-from zhat.problem import Energy, NoiseStd, Problem, whole
+from zhat.problem import Energy, NoiseStd, Problem, Quantity, whole
 from zhat.settings import Settings
 from zhat.study.pools import Pool, make_pool
 from zhat.threads import one_blas_thread
@@ -109,6 +110,14 @@ def estimate(
     -------
     Estimate
         With ``.log_z``, ``.std_error``, ``.interval(0.95)``, ``.status`` and ``.evaluations``.
+
+    Raises
+    ------
+    EnergyError
+        If not one evaluation succeeded.
+    KeyboardInterrupt
+        Whatever ends a run early, this or anything else, has the facts so far as its attribute ``evaluations``:
+        ``x0=error.evaluations.x[ok], y0=error.evaluations.y[ok]`` with ``ok = error.evaluations.ok`` goes on from them.
     """
     settings = Settings.of(
         bounds, inverse_temperature, budget, noise_std, method, seed,
@@ -133,15 +142,43 @@ def run(
     whole("workers", workers, at_least=1)
     settings.estimator.check(settings.task(len(given)))
     ledger = MemoryLedger(settings, given)
-    with make_pool(problem, workers, executor) as pool, _progress(progress) as report:
-        loop(ledger, pool, lambda: report(ledger.n_spent, settings.budget))
-    facts = ledger.facts()
-    if not np.any(facts.ok):
-        (reason, count), *_ = facts.failures_by_reason()
-        name = problem.quantity.name
-        message = f"none of {len(facts)} evaluations of the {name} succeeded; {count} x {reason}"
-        raise EnergyError(message) from ledger.first_error
-    return settings.conclude(facts, len(given))
+    with _facts_carried(ledger, problem.quantity):
+        with make_pool(problem, workers, executor) as pool, _progress(progress) as report:
+            loop(ledger, pool, lambda: report(ledger.n_spent, settings.budget))
+        facts = ledger.facts()
+        if not np.any(facts.ok):
+            (reason, count), *_ = facts.failures_by_reason()
+            name = problem.quantity.name
+            message = f"none of {len(facts)} evaluations of the {name} succeeded; {count} x {reason}"
+            raise EnergyError(message) from ledger.first_error
+        return settings.conclude(facts, len(given))
+
+
+@contextlib.contextmanager
+def _facts_carried(ledger: MemoryLedger, quantity: Quantity) -> Iterator[None]:
+    """Give whatever ends a run early the facts that were paid for: an interrupt, a callback or a cluster that breaks.
+
+    They are its attribute ``evaluations``, and a note says how to go on from them. It stays the exception that it was,
+    so that an interrupt ends a script as every interrupt does.
+    """
+    try:
+        yield
+    except BaseException as error:
+        # Few exceptions can carry nothing, and nothing may take the place of this one.
+        with contextlib.suppress(Exception):
+            facts = ledger.facts()
+            error.evaluations = facts  # type: ignore[attr-defined]
+            if np.any(facts.ok):
+                error.add_note(_how_to_go_on(facts, quantity))
+        raise
+
+
+def _how_to_go_on(facts: Evaluations, quantity: Quantity) -> str:
+    sign = "" if quantity.sign > 0.0 else "-"
+    return (
+        f"The evaluations so far, {len(facts)}, are kept in this exception. With facts = error.evaluations, methods"
+        f" with a surrogate go on from them: x0=facts.x[facts.ok], {quantity.given_as}={sign}facts.y[facts.ok]"
+    )
 
 
 @dataclass(frozen=True)
@@ -159,7 +196,7 @@ class Ledger(Protocol):
         """Return up to ``n`` points to evaluate; none if there is nothing to do, or nothing before others are told."""
 
     def record(self, point: int, outcome: Outcome) -> object:
-        """Take down what a point came to."""
+        """Take down what a point came to. A second time is no harm: an interrupt may have come during the first."""
 
 
 def loop(
@@ -174,23 +211,31 @@ def loop(
     ``report`` is called whenever something has ended, and with ``look_every`` at least so often, in seconds.
     """
     running: set[int] = set()
+    finished: deque[tuple[int, Outcome]] = deque()
     may_ask = True
-    while True:
-        wanted = _wanted(pool.capacity) - len(running)
-        if may_ask and wanted > 0 and go_on():
-            points = ledger.ask(wanted)
-            # What cannot be had now can be had when something was told.
-            may_ask = len(points) == wanted
-            for point in points:
-                running.add(point.id)
-                pool.submit(point.id, point.x)
-        if not running:
-            return
-        for number, outcome in pool.wait(look_every):
+    try:
+        while True:
+            wanted = _wanted(pool.capacity) - len(running)
+            if may_ask and wanted > 0 and go_on():
+                points = ledger.ask(wanted)
+                # What cannot be had now can be had when something was told.
+                may_ask = len(points) == wanted
+                for point in points:
+                    running.add(point.id)
+                    pool.submit(point.id, point.x)
+            if not running:
+                return
+            finished.extend(pool.wait(look_every))
+            may_ask = may_ask or bool(finished)
+            while finished:
+                ledger.record(*finished[0])
+                running.discard(finished.popleft()[0])
+            report()
+    except BaseException:
+        # Whatever it is that comes between: what has ended by now was paid for.
+        for number, outcome in (*finished, *pool.finished()):
             ledger.record(number, outcome)
-            running.discard(number)
-            may_ask = True
-        report()
+        raise
 
 
 def _wanted(capacity: int) -> int:
@@ -209,7 +254,8 @@ class MemoryLedger:
         self._chosen: list[FloatArray] = []
         self._n_asked = 0
         self._open: dict[int, None] = {}
-        self._told: list[tuple[int, Outcome]] = []
+        self._told: dict[int, Outcome] = {}
+        self._failed: set[int] = set()
         #: What the first evaluation that failed raised, here or elsewhere; None if none did.
         self.first_error: BaseException | None = None
 
@@ -222,13 +268,14 @@ class MemoryLedger:
         """Return all facts, in the order in which they were told."""
         if not self._told:
             return self._given
-        unit = np.array([self._chosen[number] for number, _ in self._told])
-        outcomes = [outcome for _, outcome in self._told]
+        unit = np.array([self._chosen[number] for number in self._told])
+        outcomes = list(self._told.values())
         return self._given.extended(self._settings.domain.to_user(unit), unit, outcomes).with_all_stds()
 
     def ask(self, n: int = 1) -> list[Point]:
         """Return the next points."""
-        if self._settings.too_many_failed(np.array([not outcome.failure for _, outcome in self._told], dtype=bool)):
+        ok = np.array([not outcome.failure for outcome in self._told.values()] if self._failed else [], dtype=bool)
+        if self._settings.too_many_failed(ok):
             return []
         if self._n_asked == len(self._chosen):
             self._choose(n)
@@ -242,11 +289,13 @@ class MemoryLedger:
 
     def record(self, point: int, outcome: Outcome) -> None:
         """Take down what a point came to."""
-        del self._open[point]
+        # An exception holds on to all that the energy had in its hands.
+        self._told[point] = replace(outcome, error=None)
+        self._open.pop(point, None)
         if self.first_error is None:
             self.first_error = exception_of(outcome)
-        # An exception holds on to all that the energy had in its hands.
-        self._told.append((point, replace(outcome, error=None)))
+        if outcome.failure:
+            self._failed.add(point)
 
     def _choose(self, n: int) -> None:
         facts = self.facts()

@@ -87,6 +87,10 @@ class DaskPool(Pool):
             raise self._given_up
         return finished
 
+    def finished(self) -> list[tuple[int, Outcome]]:
+        """Return what is finished by now."""
+        return self._results.take(0.0)
+
     def close(self, now: bool = False) -> None:
         """Leave the cluster; with ``now``, cancel the points that it has not begun."""
         self._cancel_at_the_end = now

@@ -40,6 +40,7 @@ class ExecutorPool(Pool):
         self._results = Results()
         self._futures: dict[int, Any] = {}
         self._to_map: dict[int, FloatArray] = {}
+        self._have_mapped: list[tuple[int, Outcome]] = []
         self._can_submit = callable(getattr(executor, "submit", None))
         if not self._can_submit and not callable(getattr(executor, "map", None)):
             raise InvalidArgument("executor", executor, "an executor, with a method submit or map")
@@ -83,6 +84,14 @@ class ExecutorPool(Pool):
         """Return what is finished."""
         if not self._can_submit:
             return self._mapped()
+        return self._taken(timeout)
+
+    def finished(self) -> list[tuple[int, Outcome]]:
+        """Return what is finished by now."""
+        finished, self._have_mapped = self._have_mapped, []
+        return finished + self._taken(0.0)
+
+    def _taken(self, timeout: float | None) -> list[tuple[int, Outcome]]:
         finished = self._results.take(timeout)
         for key, _ in finished:
             self._futures.pop(key, None)
@@ -92,14 +101,17 @@ class ExecutorPool(Pool):
         """Evaluate all points that were submitted."""
         if not self._to_map:
             return []
+        keys = list(self._to_map)
         try:
-            outcomes = list(self._executor.map(self._function, list(self._to_map.values())))
-            finished = list(zip(self._to_map, outcomes, strict=True))
+            outcomes = self._executor.map(self._function, list(self._to_map.values()))
+            # One by one, as some executors give them: what is here when one breaks, or is interrupted, is kept.
+            for key, outcome in zip(keys, outcomes, strict=True):
+                self._have_mapped.append((key, outcome))
         except Exception as error:
             failed = _failed("the executor did not evaluate the points", error)
-            finished = [(key, failed) for key in self._to_map]
+            self._have_mapped += [(key, failed) for key in keys[len(self._have_mapped) :]]
         self._to_map.clear()
-        return finished
+        return self.finished()
 
     def close(self, now: bool = False) -> None:
         """Leave the executor as it is; with ``now``, cancel the points that it has not begun."""
@@ -109,6 +121,7 @@ class ExecutorPool(Pool):
                     future.cancel()
         self._futures.clear()
         self._to_map.clear()
+        self._have_mapped.clear()
         self._results.expect_nothing()
 
 

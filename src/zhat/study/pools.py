@@ -46,6 +46,10 @@ class Pool(Protocol):
         """
         ...
 
+    def finished(self) -> list[tuple[int, Outcome]]:
+        """Return what is finished by now as `wait` does, but neither wait nor evaluate: for when there is no time."""
+        return []
+
     def close(self, now: bool = False) -> None:
         """Give back what the pool holds, once nothing runs any more; with ``now``, end what runs. Twice is no harm."""
         ...
@@ -138,6 +142,8 @@ class Results:
     def __init__(self) -> None:
         self._queue: queue.SimpleQueue[tuple[int, Outcome] | None] = queue.SimpleQueue()
         self._expected = 0
+        #: What was taken from the queue and not yet returned: an interrupt may come in between.
+        self._taken: list[tuple[int, Outcome]] = []
 
     def expect(self) -> None:
         """Count one more point that is under way. Only the thread that takes may call this."""
@@ -159,14 +165,14 @@ class Results:
         """Return all outcomes that are there; wait for one as `Pool.wait` does, or until woken."""
         if not self._expected:
             return []
-        finished: list[tuple[int, Outcome]] = []
         try:
             item = self._queue.get(timeout=None if timeout is None else max(timeout, 0.0))
             while True:
                 if item is not None:
-                    finished.append(item)
+                    self._taken.append(item)
                 item = self._queue.get_nowait()
         except queue.Empty:
+            finished, self._taken = self._taken, []
             self._expected -= len(finished)
             return finished
 

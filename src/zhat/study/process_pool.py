@@ -98,6 +98,10 @@ class ProcessPool(Pool):
         """Return what is finished."""
         return self._results.take(timeout)
 
+    def finished(self) -> list[tuple[int, Outcome]]:
+        """Return what is finished by now."""
+        return self._results.take(0.0)
+
     def close(self, now: bool = False) -> None:
         """End the processes, when they have finished; with ``now``, kill them and what they have started."""
         if now:
