@@ -15,6 +15,7 @@ from rich.table import Table
 import zhat
 from zhat import cli_study
 from zhat.estimators import METHODS, Adaptive, TwoBatch
+from zhat.texts import printable
 
 if TYPE_CHECKING:
     from zhat.core.arrays import FloatArray
@@ -42,7 +43,7 @@ def main() -> None:
         console = Console(stderr=True)
         console.print("[bold red]zhat:[/]", end=" ")
         # The text may have square brackets of its own.
-        console.print(str(error), markup=False, highlight=False, soft_wrap=True)
+        console.print(printable(str(error)), markup=False, highlight=False, soft_wrap=True)
         raise SystemExit(2) from None
 
 

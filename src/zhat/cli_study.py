@@ -19,6 +19,7 @@ from zhat.stored_domain import names_in
 from zhat.study.database import is_absent
 from zhat.study.stored_settings import UNSET
 from zhat.study.study import LEASE
+from zhat.texts import printable
 
 if TYPE_CHECKING:
     from zhat.study.file import StudyFile
@@ -57,8 +58,24 @@ def run(
     """Run a study: begin it, or go on where it was.
 
     Ctrl-C ends it when what runs is done, twice at once; nothing that was told is lost. Exit status: 0 the budget is
-    spent; 2 something is wrong with what was given; 3 stopped before the end; 4 too many evaluations failed.
+    spent; 2 something is wrong with what was given; 3 stopped before the end; 4 too many evaluations failed, or all.
     """
+    from zhat.study.runner import StopAtOnce, stopped_at_once
+
+    console = Console(stderr=True)
+    try:
+        # Until the run itself looks after signals, which it does gently, and afterwards.
+        with stopped_at_once():
+            ending = _run(path, workers, dask, max_time, allow_changed_energy, console)
+    except StopAtOnce:
+        ending = "stopped"
+        _say(f"{ending}; to go on: zhat run {path}", console)
+    raise typer.Exit(EXIT_CODES[ending])
+
+
+def _run(
+    path: Path, workers: int | None, dask: str | None, max_time: str | None, allow_changed: bool, console: Console
+) -> Ending:
     from zhat.study.energies import check_energy, problem_of
     from zhat.study.file import parse_duration, read_study_file
     from zhat.study.pools import make_pool
@@ -67,17 +84,26 @@ def run(
 
     file = read_study_file(path)
     limit = file.max_time if max_time is None else parse_duration(max_time)
-    console = Console(stderr=True)
+    n_workers, scheduler = _where(file, workers, dask)
     with _create_or_open(file) as study:
         problem = problem_of(file, study.settings)
-        check_energy(study, file.energy, allow_changed_energy)
-        with make_pool(problem, workers or file.workers, dask or file.dask) as pool, study_progress(console) as show:
+        check_energy(study, file.energy, allow_changed)
+        with make_pool(problem, n_workers, scheduler) as pool, study_progress(console) as show:
             run = StudyRun(study, pool, show, limit)
             ending = run.run()
         _conclude(study, ending, path, console)
         if run.unavailable is not None:
             raise run.unavailable
-    raise typer.Exit(EXIT_CODES[ending])
+    return ending
+
+
+def _where(file: StudyFile, workers: int | None, dask: str | None) -> tuple[int, str | None]:
+    """Return how many processes evaluate, or the scheduler instead: an option counts for more than the file."""
+    if workers is not None and dask is not None:
+        raise zhat.InvalidArgument("--workers", workers, "--workers or --dask, not both: each says where to evaluate")
+    if workers is not None or dask is not None:
+        return workers or 1, dask
+    return file.workers, file.dask
 
 
 def show(
@@ -92,7 +118,7 @@ def show(
         if as_json:
             typer.echo(json.dumps(study_document(study), indent=1, allow_nan=False))
         else:
-            typer.echo(failures_text(study) if failures else study_summary(study))
+            typer.echo(printable(failures_text(study) if failures else study_summary(study)))
 
 
 def ask(
@@ -282,14 +308,19 @@ def _create_or_open(file: StudyFile) -> zhat.Study:
 def _conclude(study: zhat.Study, ending: Ending, path: Path, console: Console) -> None:
     from zhat.view.study import study_summary
 
-    typer.echo(study_summary(study))
+    typer.echo(printable(study_summary(study)))
     if ending in ("stopped", "out of time"):
-        console.print(f"{ending}; to go on: zhat run {path}", markup=False, highlight=False, soft_wrap=True)
+        _say(f"{ending}; to go on: zhat run {path}", console)
     elif ending == "no energy":
-        console.print(f"to go on when this is mended: zhat run {path}", markup=False, highlight=False, soft_wrap=True)
+        _say(f"to go on when this is mended: zhat run {path}", console)
     elif ending == "too many failed":
+        text = "stopped: too many evaluations failed" if study.is_stopped else "all evaluations failed"
         again = f"to see why: zhat show --failures {path}; to ask for these points again: zhat retry {path}"
-        console.print(f"stopped: too many evaluations failed; {again}", markup=False, highlight=False, soft_wrap=True)
+        _say(f"{text}; {again}", console)
+
+
+def _say(text: str, console: Console) -> None:
+    console.print(printable(text), markup=False, highlight=False, soft_wrap=True)
 
 
 def _why_fewer(study: zhat.Study, n: int) -> str:

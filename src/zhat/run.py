@@ -85,7 +85,8 @@ def estimate(
         the next point, chosen with those in mind that are under way: with more than one, the result depends on the
         order in which evaluations end.
     executor
-        Instead of ``workers``: any ``concurrent.futures`` executor, a pool with ``map``, or a Dask client.
+        Instead of ``workers``, not beside it: any ``concurrent.futures`` executor, a pool with ``map``, or a Dask
+        client.
     progress
         True for a bar on the terminal, or a function that is called with (done, budget).
     noise_kind

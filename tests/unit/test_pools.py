@@ -12,6 +12,7 @@ from multiprocessing import get_context
 import numpy as np
 import pytest
 
+import zhat
 from pool_checks import (
     PATIENCE,
     all_of,
@@ -270,12 +271,24 @@ class TestMaking:
             pool.submit(0, point(0.25))
             assert all_of(pool, 1)[0].value == 0.25
 
-    def test_an_executor_goes_first(self, threads):
+    def test_an_executor_is_used(self, threads):
         for problem in (self.problem, self.vectorized):
-            with make_pool(problem, 2, threads) as pool:
+            with make_pool(problem, 1, threads) as pool:
                 assert type(pool) is ExecutorPool
                 pool.submit(0, point(0.25))
                 assert all_of(pool, 1)[0].value == 0.25
+
+    def test_workers_beside_an_executor_are_refused(self, threads, tmp_path):
+        wanted = "workers is 2; wanted: nothing beside an executor"
+        with pytest.raises(InvalidArgument, match=wanted):
+            zhat.estimate(lambda x: x[0], [(0, 1)], budget=4, workers=2, executor=threads)
+        with pytest.raises(InvalidArgument, match=wanted):
+            zhat.evidence(lambda x: x[0], lambda u: u, 1, budget=4, workers=2, pool=threads)
+        with (
+            zhat.Study.create(tmp_path / "study.db", [(0, 1)], budget=4) as study,
+            pytest.raises(InvalidArgument, match=wanted),
+        ):
+            study.run(lambda x: x[0], workers=2, executor=threads)
 
     def test_an_error_shows_the_energy(self):
         lock = threading.Lock()

@@ -18,6 +18,9 @@ from zhat.study.file import CommandSpec, FunctionSpec, StudyFile
 from zhat.study.study import Study
 from zhat.texts import in_words
 
+#: Modules that zhat imports when they are needed, which may be after the energy.
+_LOADED_LATER = ("arviz", "dask", "distributed", "matplotlib", "pandas")
+
 
 def problem_of(file: StudyFile, settings: Settings) -> Problem:
     """Return the problem of a study file, with its energy."""
@@ -60,6 +63,8 @@ def check_energy(study: Study, spec: FunctionSpec | CommandSpec | None, allow_ch
 
 def load_function(spec: FunctionSpec, folder: Path) -> Energy:
     """Return the function that is named; modules beside the study file can be imported too."""
+    if isinstance(spec.source, Path):
+        _check_file_name(spec.source)
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     try:
@@ -77,6 +82,20 @@ def load_function(spec: FunctionSpec, folder: Path) -> Energy:
     return found
 
 
+def _check_file_name(source: Path) -> None:
+    """Refuse a file that would be taken for another module from then on, or be hidden by it in other processes."""
+    name = source.stem
+    known = sys.modules.get(name)
+    is_loaded = known is not None and not _is_of(known, source)
+    if is_loaded or name in sys.stdlib_module_names or name in _LOADED_LATER:
+        wanted = f"a file with another name, as there is a module {name} already that zhat or Python needs: rename it"
+        raise InvalidArgument("energy.function", str(source), wanted)
+
+
+def _is_of(module: ModuleType, source: Path) -> bool:
+    return Path(getattr(module, "__file__", None) or "").resolve() == source.resolve()
+
+
 def _module(source: str | Path) -> ModuleType:
     if not isinstance(source, Path):
         return importlib.import_module(source)
@@ -87,7 +106,7 @@ def _module(source: str | Path) -> ModuleType:
     if folder not in sys.path:
         sys.path.insert(0, folder)
     known = sys.modules.get(source.stem)
-    if known is not None and Path(getattr(known, "__file__", None) or "").resolve() == source.resolve():
+    if known is not None and _is_of(known, source):
         return known
     spec = importlib.util.spec_from_file_location(source.stem, source)
     if spec is None or spec.loader is None:

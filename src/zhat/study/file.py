@@ -175,7 +175,7 @@ def read_study_file(path: str | os.PathLike[str]) -> StudyFile:
         journal=cast(Journal, document.optional("study", "journal", checks.one_of(get_args(Journal)), "wal")),
         largest_failed_share=document.optional("study", "largest_failed_share", _share, LARGEST_FAILED_SHARE),
         energy=_energy(document, absolute.parent),
-        workers=document.optional("run", "workers", checks.whole(at_least=1), 1),
+        workers=_workers(document),
         dask=document.optional("run", "dask", checks.text, None),
         max_time=document.optional("run", "max_time", _max_time, None),
     )
@@ -251,6 +251,14 @@ def _database(document: Document, path: Path) -> Path:
         return name
 
     return path.parent / document.optional("study", "database", check, default)
+
+
+def _workers(document: Document) -> int:
+    workers = document.optional("run", "workers", checks.whole(at_least=1), 1)
+    if workers > 1 and "dask" in document.section("run"):
+        wanted = "one of the two: a Dask cluster has workers of its own"
+        raise document.refusal(("run", "workers"), f"is {workers} and there is run.dask too", wanted)
+    return workers
 
 
 def _energy(document: Document, folder: Path) -> FunctionSpec | CommandSpec | None:

@@ -12,6 +12,7 @@ from typing import Protocol, Self
 import numpy as np
 
 from zhat.core.arrays import FloatArray
+from zhat.errors import InvalidArgument
 from zhat.evaluations import Outcome
 from zhat.forks import in_this_process_only
 from zhat.problem import FAILURES, Problem
@@ -203,7 +204,15 @@ def make_pool(problem: Problem, workers: int, executor: object | None) -> Pool:
         How many processes may evaluate it side by side; 1 for this process.
     executor
         What evaluates it instead: an executor, a Dask client or the address of a Dask scheduler; or None.
+
+    Raises
+    ------
+    InvalidArgument
+        If both are given, as an executor says itself how much it does at once.
     """
+    if executor is not None and workers != 1:
+        wanted = "nothing beside an executor, which has workers of its own"
+        raise InvalidArgument("workers", workers, wanted)
     # Imported where needed: most runs need none of these, and Dask may not be installed.
     if isinstance(executor, str) or _is_dask_client(executor):
         from zhat.study.dask_pool import DaskPool

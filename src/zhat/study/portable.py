@@ -6,6 +6,7 @@ import math
 import os
 import pickle
 import sys
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import cast
@@ -19,6 +20,9 @@ from zhat.problem import FAILURES
 from zhat.study.pools import Evaluate, guarded
 from zhat.texts import in_words
 from zhat.tracebacks import traceback_text
+
+#: What folders are called in which things are installed, wherever they are.
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 
 def packed(evaluate: Evaluate) -> bytes:
@@ -96,7 +100,23 @@ def own_folders() -> tuple[str, ...]:
 
     Functions of a module travel by its name. Workers that share a file system find it in the same folder.
     """
-    installed = [Path(prefix).resolve() for prefix in {sys.prefix, sys.base_prefix}]
     found = [Path(entry or os.curdir).resolve() for entry in sys.path]
-    own = (path for path in found if path.is_dir() and not any(path.is_relative_to(prefix) for prefix in installed))
+    own = (path for path in found if path.is_dir() and not _is_within_python(path))
     return tuple(dict.fromkeys(str(path) for path in own))
+
+
+def installed_first(module_path: Iterable[str]) -> list[str]:
+    """Return the folders of a module path with those first in which things are installed, for this Python or besides.
+
+    What is there is then found before files of the user's own that are called the same.
+    """
+
+    def is_own(entry: str) -> bool:
+        path = Path(entry).resolve()
+        return not _is_within_python(path) and _INSTALLED.isdisjoint(path.parts)
+
+    return sorted(module_path, key=is_own)
+
+
+def _is_within_python(path: Path) -> bool:
+    return any(path.is_relative_to(Path(prefix).resolve()) for prefix in {sys.prefix, sys.base_prefix})

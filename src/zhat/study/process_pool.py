@@ -22,7 +22,7 @@ from zhat.errors import InvalidArgument
 from zhat.evaluations import Outcome
 from zhat.study.frames import read_frame, write_frame
 from zhat.study.pools import Evaluate, Pool, Results, own_copy
-from zhat.study.portable import energy_of, packed
+from zhat.study.portable import energy_of, installed_first, packed
 
 #: How often one point may cost a process its life.
 _LIVES = 2
@@ -161,8 +161,10 @@ class Origin:
             environment.setdefault(name, "1")
         folder = os.getcwd()
         module_path = [entry for entry in sys.path if isinstance(entry, str)]
-        # With this the process finds zhat; it then undoes it, for the programs that the energy starts.
-        environment["PYTHONPATH"] = os.pathsep.join(os.path.join(folder, entry) for entry in module_path)
+        # With this the process finds zhat; it then undoes it, for the programs that the energy starts. Folders of the
+        # user's come last: a file there that is called as a module of Python's must not be taken for it.
+        absolute = [os.path.join(folder, entry) for entry in module_path]
+        environment["PYTHONPATH"] = os.pathsep.join(installed_first(absolute))
         greeting = pickle.dumps((module_path, os.environ.get("PYTHONPATH")))
         return cls(packed(evaluate), greeting, environment, folder)
 

@@ -46,7 +46,7 @@ OUT_OF_TIME: Final = "out of time"
 
 
 class StopAtOnce(BaseException):
-    """Raised where the program is when it is told to stop a second time."""
+    """Raised where the program is when it is told to stop at once."""
 
 
 @dataclass
@@ -185,11 +185,15 @@ class StudyRun:
     def _ending(self) -> Ending:
         if self._never_ran is not None:
             return "no energy"
-        if self.study.is_stopped:
+        if self.study.is_stopped or self._nothing_worked():
             return "too many failed"
         if self.study.n_told >= self.study.budget or not self.progress.stopping:
             return "done"
         return OUT_OF_TIME if self.progress.stopping == OUT_OF_TIME else "stopped"
+
+    def _nothing_worked(self) -> bool:
+        """Return whether the budget is spent, on failures alone: it may be too small to be stopped before."""
+        return self.study.n_told >= self.study.budget and self.study.evaluations.n_failed >= self.study.n_told
 
     def _time_left(self) -> float:
         return float("inf") if self.max_time is None else self._begun + self.max_time - time.monotonic()
@@ -248,6 +252,15 @@ class StudyRun:
 def _long(durations: list[float]) -> float:
     """Return how long a long evaluation takes, from the latest; 0 before there is any."""
     return sorted(durations[-RECENT:])[int(LONG * min(len(durations), RECENT))] if durations else 0.0
+
+
+def stopped_at_once() -> contextlib.AbstractContextManager[None]:
+    """Return a context in which a signal to stop raises `StopAtOnce`: for what comes before and after a run."""
+
+    def stop(number: int) -> None:
+        raise StopAtOnce
+
+    return _signals(stop, math.inf)
 
 
 @contextlib.contextmanager
