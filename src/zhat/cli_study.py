@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 from rich.console import Console
@@ -211,7 +214,8 @@ def export(
         return
     with _open(path, read_only=True) as study:
         told = [row for row in study.rows if row.told is not None]
-        write_evaluations(sys.stdout, study.settings.domain.names, told, study.settings.quantity)
+        settings = study.settings
+        _print_table(partial(write_evaluations, names=settings.domain.names, rows=told, quantity=settings.quantity))
 
 
 def repair(path: StudyPath) -> None:
@@ -255,8 +259,18 @@ def _salvage(path: Path) -> None:
     told = sorted((point for point in found.points if point.told is not None), key=lambda point: point.told or 0)
     dim = len(told[0].x) if told else 0
     names, quantity = _salvaged_settings(found.meta.get("settings", ""), dim)
-    write_evaluations(sys.stdout, names, told, quantity)
+    _print_table(partial(write_evaluations, names=names, rows=told, quantity=quantity))
     typer.echo(f"{len(told)} evaluations read; {found.n_unreadable} pages could not be", err=True)
+
+
+def _print_table(write: Callable[[TextIO], None]) -> None:
+    """Print a table: as it is, or to a terminal with nothing in it that a terminal would obey."""
+    if not sys.stdout.isatty():
+        write(sys.stdout)
+        return
+    text = io.StringIO()
+    write(text)
+    sys.stdout.write(printable(text.getvalue()))
 
 
 def _salvaged_settings(settings: str, dim: int) -> tuple[tuple[str, ...], Quantity]:

@@ -131,6 +131,22 @@ def test_what_an_energy_says_is_shown_and_not_obeyed(tmp_path):
         assert "\x1b[2J" not in text and "\x07" not in text
 
 
+def test_a_terminal_has_nothing_to_obey_of_studies_that_were_made_elsewhere_either(tmp_path):
+    write(tmp_path, "def energy(x):\n    return float(x[0])\n")
+    with zhat.Study.create(tmp_path / "study.db", {"a": (0, 1)}, budget=4, method="mc", seed=3) as study:
+        for point in study.ask(2):
+            study.fail(point.id, "why")
+        study._store._connection.execute("UPDATE points SET failure = char(27) || '[2J'")
+    assert "\x1b[2J" in run(tmp_path, "export", "study.db")[1]
+    command = f"{ZHAT} export study.db; {ZHAT} show study.db; {ZHAT} export --salvage study.db"
+    shown = subprocess.run(
+        [sys.executable, "-c", "import pty, sys; pty.spawn(['sh', '-c', sys.argv[1]])", command],
+        cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert shown.stdout.count(r"\x1b[2J") == 5
+    assert "\x1b[2J" not in shown.stdout
+
+
 def test_workers_beside_a_scheduler_are_refused(tmp_path):
     write(tmp_path, "def energy(x):\n    return float(x[0])\n")
     code, _, err = run(tmp_path, "run", "study.toml", "--workers", "2", "--dask", "tcp://127.0.0.1:1")
