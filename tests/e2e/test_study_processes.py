@@ -16,7 +16,6 @@ from zhat.domain import Box
 from zhat.problem import Problem
 from zhat.study.command import CommandEnergy
 from zhat.study.process_pool import ProcessPool
-from zhat.study.supervision import Supervision
 
 ZHAT = Path(sys.executable).with_name("zhat")
 STUDY = """
@@ -32,12 +31,12 @@ command = ["./simulate.sh", "{a}"]
 #: Says who it is and who its child is, and both would go on for ten minutes.
 PROGRAM = """#!/bin/sh
 cd "$(dirname "$0")"
-sleep 600 &
+sleep 700 &
 echo $$ $! $1 >> begun
 wait
 """
 #: The same, deaf to polite requests.
-STUBBORN = PROGRAM.replace("sleep 600 &", "trap '' TERM\nsleep 600 &")
+STUBBORN = PROGRAM.replace("sleep 700 &", "trap '' TERM\nsleep 700 &")
 ESTIMATE = """
 import sys, zhat
 from zhat.study.command import CommandEnergy
@@ -139,9 +138,9 @@ def test_no_program_outlives_an_estimate(folder, workers, number):
 
 def test_a_point_whose_worker_was_killed_is_begun_again_when_its_program_has_ended(folder):
     # A program that takes a moment to end shows whether it was waited for.
-    slow_end = "trap 'sleep 0.5; echo ended $$ >> ends; exit' TERM\nsleep 600 &"
+    slow_end = "trap 'sleep 0.5; echo ended $$ >> ends; exit' TERM\nsleep 700 &"
     count_ends = "touch ends; wc -l < ends >> seen; echo $$"
-    write_program(folder, PROGRAM.replace("sleep 600 &", slow_end).replace("echo $$", count_ends))
+    write_program(folder, PROGRAM.replace("sleep 700 &", slow_end).replace("echo $$", count_ends))
     energy = CommandEnergy((str(folder / "simulate.sh"), "{a}"), ("a",))
     with ProcessPool(Problem(energy, Box.from_bounds({"a": (0, 1)})).evaluate, 1) as pool:
         pool.submit(0, np.array([0.5]))
@@ -158,14 +157,3 @@ def test_a_point_whose_worker_was_killed_is_begun_again_when_its_program_has_end
 
 def parent(pid):
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-
-
-def test_a_supervisor_that_somebody_kills_is_replaced():
-    supervision = Supervision()
-    supervision.ready()
-    with subprocess.Popen(["sleep", "600"], start_new_session=True) as program:
-        os.kill(supervision._process.pid, signal.SIGKILL)
-        supervision._process.wait()
-        supervision.begin(program.pid)
-        supervision.close()
-        assert program.wait(timeout=10) == -signal.SIGTERM
