@@ -93,6 +93,29 @@ def test_a_signal_before_the_first_evaluation_stops_at_once_and_says_how_to_go_o
     assert run(tmp_path, "run", "study.toml")[0] == 0
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_zhat_itself_is_imported(tmp_path, number):
+    write(tmp_path, "def energy(x):\n    return float(x[0])\n")
+    # Stands before a library that zhat imports.
+    slow = "import pathlib, time\npathlib.Path('beginning').touch()\ntime.sleep(60)\n"
+    (tmp_path / "threadpoolctl.py").write_text(slow)
+    path = f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from zhat_command import main; main()", "run", "study.toml"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": path}, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    until((tmp_path / "beginning").exists)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (3, "zhat: stopped before anything was begun\n")
+
+
+def test_the_command_is_the_command_line(tmp_path):
+    call = [sys.executable, "-c", "from zhat_command import main; main()", "--version"]
+    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, f"zhat {zhat.__version__}\n")
+
+
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_files_beside_the_energy_that_are_called_as_modules_of_others(tmp_path, workers):
     for name in ("numpy", "math", "queue", "random", "pickle", "scipy", "selectors", "signal", "tempfile"):

@@ -37,7 +37,9 @@ class Supervision:
     def ready(self) -> None:
         """Start the supervisor unless it runs; raise `OSError` if it cannot be."""
         with self._lock:
-            if self._process is None or self._process.poll() is not None:
+            is_gone = self._process is None or self._process.poll() is not None
+            # Where Python is a part of another program it cannot be started by itself.
+            if is_gone and sys.executable:
                 self._start()
 
     def begin(self, group: int) -> None:
