@@ -169,7 +169,7 @@ def _facts_carried(ledger: MemoryLedger, quantity: Quantity) -> Iterator[None]:
         with contextlib.suppress(Exception):
             facts = ledger.facts()
             error.evaluations = facts  # type: ignore[attr-defined]
-            if np.any(facts.ok):
+            if ledger.n_spent and np.any(facts.ok):
                 error.add_note(_how_to_go_on(facts, quantity))
         raise
 

@@ -128,6 +128,12 @@ def test_an_energy_that_never_worked_carries_why():
     assert not hasattr(error, "__notes__")
 
 
+def test_before_the_first_evaluation_there_is_nothing_to_say():
+    error = caught_from(KeyboardInterrupt, ending_after(0, KeyboardInterrupt()), BOUNDS, x0=[[0.0, 1.0]], y0=[1.0])
+    assert len(error.evaluations) == 1
+    assert not hasattr(error, "__notes__")
+
+
 def test_of_an_evidence_they_are_parameters_and_minus_log_likelihoods():
     priors = {"mu": scipy.stats.norm(0, 5), "tau": scipy.stats.halfcauchy(scale=5)}
 
