@@ -256,7 +256,7 @@ class MemoryLedger:
         self._n_asked = 0
         self._open: dict[int, None] = {}
         self._told: dict[int, Outcome] = {}
-        self._failed: set[int] = set()
+        self._has_failed = False
         #: What the first evaluation that failed raised, here or elsewhere; None if none did.
         self.first_error: BaseException | None = None
 
@@ -275,9 +275,11 @@ class MemoryLedger:
 
     def ask(self, n: int = 1) -> list[Point]:
         """Return the next points."""
-        ok = np.array([not outcome.failure for outcome in self._told.values()] if self._failed else [], dtype=bool)
-        if self._settings.too_many_failed(ok):
-            return []
+        # Looked at for every point: cheap where nothing has failed, however many there are.
+        if self._has_failed:
+            ok = [not outcome.failure for outcome in self._told.values()]
+            if self._settings.too_many_failed(np.array(ok)):
+                return []
         if self._n_asked == len(self._chosen):
             self._choose(n)
         numbers = range(self._n_asked, min(self._n_asked + n, len(self._chosen)))
@@ -295,8 +297,7 @@ class MemoryLedger:
         self._open.pop(point, None)
         if self.first_error is None:
             self.first_error = exception_of(outcome)
-        if outcome.failure:
-            self._failed.add(point)
+        self._has_failed = self._has_failed or bool(outcome.failure)
 
     def _choose(self, n: int) -> None:
         facts = self.facts()
