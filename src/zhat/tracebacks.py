@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import traceback
 
+from zhat.texts import printable
+
 #: Longer tracebacks are cut in the middle: where it began and what it came to are at the two ends.
 LONGEST_TRACEBACK = 8000
 _BEGINNING = 2000
@@ -25,8 +27,7 @@ def traceback_text(error: BaseException) -> str:
     # An exception may be of any kind, and say of itself what it likes.
     except Exception:
         return ""
-    # No file and no terminal takes half of a pair of surrogates.
-    text = "".join(lines).rstrip().encode(errors="backslashreplace").decode()
+    text = printable("".join(lines).rstrip())
     if len(text) <= LONGEST_TRACEBACK:
         return text
     return f"{text[:_BEGINNING]}\n...\n{text[_BEGINNING - LONGEST_TRACEBACK :]}"
