@@ -65,10 +65,10 @@ def test_users_who_let_numpy_raise_get_the_same_result(method):
 
 
 def test_users_who_let_numpy_raise_can_use_what_they_get(tmp_path):
-    before = zhat.estimate(narrow, [(0, 1), (0, 1)], 5.0, 40, seed=0)
+    before = zhat.estimate(narrow, [(0, 1), (0, 1)], 5.0, 20, seed=0)
     draws, curve = before.sample(20, seed=0), before.curve([1.0, 5.0])
     with np.errstate(all="raise"):
-        found = zhat.estimate(narrow, [(0, 1), (0, 1)], 5.0, 40, seed=0)
+        found = zhat.estimate(narrow, [(0, 1), (0, 1)], 5.0, 20, seed=0)
         assert np.array_equal(found.sample(20, seed=0), draws)
         assert np.array_equal(found.curve([1.0, 5.0]).log_z, curve.log_z)
         found.plan(1e-9)
@@ -77,11 +77,11 @@ def test_users_who_let_numpy_raise_can_use_what_they_get(tmp_path):
         found.save(tmp_path / "run.json")
         assert zhat.load(tmp_path / "run.json").summary() == found.summary()
         priors = {"a": scipy.stats.gamma(0.01), "b": scipy.stats.halfcauchy(scale=5)}
-        model = zhat.evidence(lambda x: -50 * (x[0] - 3) ** 2 - abs(x[1]), priors=priors, budget=24, seed=0)
+        model = zhat.evidence(lambda x: -50 * (x[0] - 3) ** 2 - abs(x[1]), priors=priors, budget=12, seed=0)
         assert math.isfinite(model.log_z)
         for name in ("bumps", "product-peak"):
             assert math.isfinite(zhat.problems.get(name).log_z(50.0))
-        with zhat.Study.create(tmp_path / "study.db", [(0, 1), (0, 1)], 5.0, 24, seed=0) as study:
+        with zhat.Study.create(tmp_path / "study.db", [(0, 1), (0, 1)], 5.0, 12, seed=0) as study:
             assert math.isfinite(study.run(narrow).log_z)
 
 
