@@ -122,7 +122,7 @@ def evidence(
     KeyboardInterrupt
         Whatever ends a run early, this or anything else, has the facts so far as its attribute ``evaluations``:
         ``x0=error.evaluations.x[ok], logl0=-error.evaluations.y[ok]`` with ``ok = error.evaluations.ok`` goes on from
-        them.
+        them; where there is a transform, ``u0=error.evaluations.unit[ok]`` takes the place of ``x0``.
 
     Examples
     --------

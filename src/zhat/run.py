@@ -20,7 +20,8 @@ from zhat.estimators import Estimator
 from zhat.estimators.base import NoiseKind
 from zhat.evaluations import Evaluations, Outcome, exception_of
 from zhat.given import given_evaluations
-from zhat.problem import Energy, NoiseStd, Problem, Quantity, whole
+from zhat.prior import PriorTransform
+from zhat.problem import Energy, NoiseStd, Problem, whole
 from zhat.settings import Settings
 from zhat.study.pools import Pool, make_pool
 from zhat.threads import one_blas_thread
@@ -143,7 +144,7 @@ def run(
     whole("workers", workers, at_least=1)
     settings.estimator.check(settings.task(len(given)))
     ledger = MemoryLedger(settings, given)
-    with _facts_carried(ledger, problem.quantity):
+    with _facts_carried(ledger, problem):
         with make_pool(problem, workers, executor) as pool, _progress(progress) as report:
             loop(ledger, pool, lambda: report(ledger.n_spent, settings.budget))
         facts = ledger.facts()
@@ -156,7 +157,7 @@ def run(
 
 
 @contextlib.contextmanager
-def _facts_carried(ledger: MemoryLedger, quantity: Quantity) -> Iterator[None]:
+def _facts_carried(ledger: MemoryLedger, problem: Problem) -> Iterator[None]:
     """Give whatever ends a run early the facts that were paid for: an interrupt, a callback or a cluster that breaks.
 
     They are its attribute ``evaluations``, and a note says how to go on from them. It stays the exception that it was,
@@ -170,15 +171,17 @@ def _facts_carried(ledger: MemoryLedger, quantity: Quantity) -> Iterator[None]:
             facts = ledger.facts()
             error.evaluations = facts  # type: ignore[attr-defined]
             if ledger.n_spent and np.any(facts.ok):
-                error.add_note(_how_to_go_on(facts, quantity))
+                error.add_note(_how_to_go_on(facts, problem))
         raise
 
 
-def _how_to_go_on(facts: Evaluations, quantity: Quantity) -> str:
-    sign = "" if quantity.sign > 0.0 else "-"
+def _how_to_go_on(facts: Evaluations, problem: Problem) -> str:
+    # A transform takes the cube to parameters, and there is no way back.
+    where = "u0=facts.unit" if isinstance(problem.domain, PriorTransform) else "x0=facts.x"
+    what = f"{problem.quantity.given_as}={'' if problem.quantity.sign > 0.0 else '-'}facts.y"
     return (
         f"The evaluations so far, {len(facts)}, are kept in this exception. With facts = error.evaluations, methods"
-        f" with a surrogate go on from them: x0=facts.x[facts.ok], {quantity.given_as}={sign}facts.y[facts.ok]"
+        f" with a surrogate go on from them: {where}[facts.ok], {what}[facts.ok]"
     )
 
 

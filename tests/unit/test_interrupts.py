@@ -150,6 +150,14 @@ def test_of_an_evidence_they_are_parameters_and_minus_log_likelihoods():
     assert abs(rest.log_z - -3.108) < 5 * rest.std_error + 0.05
 
 
+def test_of_a_prior_that_is_a_transform_they_are_points_of_the_cube():
+    with pytest.raises(KeyboardInterrupt) as caught:
+        zhat.evidence(ending_after(3, KeyboardInterrupt()), lambda u: 3.0 * u, 2, budget=8, seed=0)
+    assert "u0=facts.unit[facts.ok], logl0=-facts.y[facts.ok]" in caught.value.__notes__[0]
+    facts = caught.value.evaluations
+    assert np.array_equal(facts.x, 3.0 * facts.unit)
+
+
 class TestInParallel:
     def test_what_ended_while_the_next_points_were_chosen_is_carried(self):
         """Choosing may take minutes, in which evaluations end that nobody has looked at yet."""
