@@ -7,6 +7,8 @@ import socket
 from functools import lru_cache
 from pathlib import Path
 
+from zhat.texts import recordable
+
 #: What the names of processes begin with.
 _PROCESS = "process"
 
@@ -19,6 +21,11 @@ def _process_name(pid: int) -> str:
 def this_process() -> str:
     """Return the name of this process, which no other has, nor will have."""
     return _process_name(os.getpid())
+
+
+def holder_name(given: str | None) -> str:
+    """Return the name under which somebody holds or tells points: the one that was given, or that of this process."""
+    return recordable(given or this_process())
 
 
 def is_gone(holder: str) -> bool:

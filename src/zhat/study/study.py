@@ -40,13 +40,12 @@ from zhat.study.changes import (
 )
 from zhat.study.domains import check_points, domain_of
 from zhat.study.facts import KnownFacts
-from zhat.study.holders import this_process
+from zhat.study.holders import holder_name
 from zhat.study.opening import agreed, refuse_noise_function
 from zhat.study.store import Journal, Row, Store
 from zhat.study.stored_settings import UNSET, Unset, settings_out
 from zhat.study.turns import turn
 from zhat.study.unstored import said
-from zhat.texts import recordable
 
 #: How long a point is held, in seconds, unless its holder says otherwise: longer than most evaluations take.
 LEASE = 86_400.0
@@ -249,7 +248,7 @@ class Study:
         n = whole("n", n, at_least=1)
         check_number("lease", lease, "a number of seconds above 0", above=0.0)
         with turn(self.path):
-            return asked_points(self._store, self._settings, self._facts, n, recordable(holder or this_process()), lease)
+            return asked_points(self._store, self._settings, self._facts, n, holder_name(holder), lease)
 
     def tell(
         self, id: int, y: float | tuple[float, float], *, replace: bool = False, seconds: float = 0.0, worker: str = ""
@@ -292,7 +291,7 @@ class Study:
 
         One of an evaluation that never began does not, and costs nothing: its point is asked again.
         """
-        number, who = checked_id(point), recordable(worker or this_process())
+        number, who = checked_id(point), holder_name(worker)
         if outcome.never_ran:
             note_attempt(self._store, number, outcome, who)
             return False
@@ -393,8 +392,8 @@ class Study:
 
     def renew(self, lease: float, holder: str | None = None) -> None:
         """Hold all points that a holder has for so many seconds from now."""
-        self._store.renew(recordable(holder or this_process()), time.time() + lease)
+        self._store.renew(holder_name(holder), time.time() + lease)
 
     def release(self, holder: str | None = None) -> None:
         """Give all points back that a holder has and will not evaluate."""
-        self._store.release(recordable(holder or this_process()))
+        self._store.release(holder_name(holder))
