@@ -151,11 +151,19 @@ def test_of_an_evidence_they_are_parameters_and_minus_log_likelihoods():
 
 
 def test_of_a_prior_that_is_a_transform_they_are_points_of_the_cube():
+    def log_likelihood(x):
+        return -energy(x)
+
     with pytest.raises(KeyboardInterrupt) as caught:
-        zhat.evidence(ending_after(3, KeyboardInterrupt()), lambda u: 3.0 * u, 2, budget=8, seed=0)
+        zhat.evidence(ending_after(5, KeyboardInterrupt(), log_likelihood), lambda u: 3.0 * u, 2, budget=12, seed=0)
     assert "u0=facts.unit[facts.ok], logl0=-facts.y[facts.ok]" in caught.value.__notes__[0]
     facts = caught.value.evaluations
     assert np.array_equal(facts.x, 3.0 * facts.unit)
+    rest = zhat.evidence(
+        log_likelihood, lambda u: 3.0 * u, 2, budget=7, seed=0, u0=facts.unit[facts.ok], logl0=-facts.y[facts.ok]
+    )
+    assert (rest.n_given, rest.n_evaluations) == (5, 7)
+    assert np.array_equal(rest.evaluations.y, [energy(x) for x in rest.evaluations.x])
 
 
 class TestInParallel:
