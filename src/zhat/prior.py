@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from zhat.core.arrays import FloatArray
 from zhat.domain import PeriodicAxes, axes_of
 from zhat.errors import InvalidArgument
+from zhat.problem import as_whole
 from zhat.threads import default_errors
 
 #: Takes a point of the unit cube, shape ``(d,)``, to the parameters; with ``vectorized=True`` many, ``(n, d)``.
@@ -139,11 +139,12 @@ class PriorTransform(_OfMassOne):
         if not callable(transform):
             wanted = "a function that takes a point of the unit cube to the parameters, or priors= instead"
             raise InvalidArgument("prior_transform", transform, wanted)
-        if not isinstance(ndim, numbers.Integral) or isinstance(ndim, bool) or ndim < 1:
+        n_axes = as_whole(ndim)
+        if n_axes is None or n_axes < 1:
             raise InvalidArgument("ndim", ndim, "the number of parameters, a whole number of at least 1")
-        known = _names(names, int(ndim))
+        known = _names(names, n_axes)
         domain = cls(known, transform, vectorized, axes_of("periodic", periodic, known))
-        for point in _trial_points(int(ndim)):
+        for point in _trial_points(n_axes):
             domain._try(point)
         return replace(domain, quantiles=domain._running_away())
 

@@ -193,10 +193,18 @@ def check_number(
 
 
 def whole(argument: str, value: object, at_least: int) -> int:
-    """Return a whole number that an argument is, or say what is wrong with it."""
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or int(value) < at_least:
+    """Return the whole number that an argument is, or say what is wrong with it."""
+    number = as_whole(value)
+    if number is None or number < at_least:
         raise InvalidArgument(argument, value, f"a whole number of at least {at_least}")
-    return int(value)
+    return number
+
+
+def as_whole(value: object) -> int | None:
+    """Return a whole number as an int, be it written as 100 or as 1e2; None for anything else, as True is."""
+    if isinstance(value, numbers.Integral):
+        return None if isinstance(value, bool) else int(value)
+    return int(value) if isinstance(value, float) and value.is_integer() else None
 
 
 def interpret(value: Any, seconds: float, quantity: Quantity = ENERGY) -> Outcome:

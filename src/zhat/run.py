@@ -141,7 +141,7 @@ def run(
 ) -> Estimate:
     """Spend the budget on a problem and return the estimate."""
     given = given_evaluations(settings.domain, x0, y0, problem.with_noise, problem.quantity, u0)
-    whole("workers", workers, at_least=1)
+    workers = whole("workers", workers, at_least=1)
     settings.estimator.check(settings.task(len(given)))
     ledger = MemoryLedger(settings, given)
     with _facts_carried(ledger, problem):

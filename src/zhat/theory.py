@@ -24,6 +24,7 @@ from fractions import Fraction
 from typing import Literal
 
 from zhat.errors import InvalidArgument
+from zhat.problem import whole
 
 #: Exponents closer than this, relatively or absolutely, are the same.
 TOLERANCE = 1e-12
@@ -146,7 +147,7 @@ def rates(
         Raise InvalidArgument where a bound is missing, instead of returning None for it.
     """
     log = isinstance(c, str) and c == "log"
-    nu, dim = _number("nu", nu, _POSITIVE, above=0.0), _whole("dim", dim, at_least=1)
+    nu, dim = _number("nu", nu, _POSITIVE, above=0.0), whole("dim", dim, at_least=1)
     c = 0.0 if log else _number("c", c, 'a finite number, or "log" for lambda = log T')
     a = None if a is None else _number("a", a, "a finite number, or None for no noise")
     setting = _Setting(nu, dim, c, log, a)
@@ -259,7 +260,7 @@ def regime(inverse_temperature: float, noise_std: float, budget: int, nu: float,
     """
     inverse_temperature = _number("inverse_temperature", inverse_temperature, _POSITIVE, above=0.0)
     noise_std = _number("noise_std", noise_std, "a finite number of at least 0", at_least=0.0)
-    log_budget = math.log(_whole("budget", budget, at_least=2))
+    log_budget = math.log(whole("budget", budget, at_least=2))
     c = math.log(inverse_temperature) / log_budget
     a = math.log(noise_std) / log_budget if noise_std > 0.0 else None
     found = rates(nu, dim, c, a)
@@ -326,7 +327,7 @@ def table1(nu: float | None = None, dim: int | None = None) -> list[TableRow]:
     """Return the paper's Table 1, entry by entry; with values if ν and d are given."""
     if nu is None and dim is None:
         return list(_TABLE)
-    nu, dim = _number("nu", nu, _POSITIVE, above=0.0), _whole("dim", dim, at_least=1)
+    nu, dim = _number("nu", nu, _POSITIVE, above=0.0), whole("dim", dim, at_least=1)
     smoothness, regret = nu / dim, _regret(nu, dim)
     values = {"-nu/d - 1": -smoothness - 1.0, "-nu/d - 1/2": -smoothness - 0.5, "-3/4": -0.75, "-1": -1.0, "-1/2": -0.5}
     values |= {"-(4nu + d)/(4nu + 2d)": -regret - 0.5, "-nu/(2nu + d)": -regret}
@@ -387,9 +388,3 @@ def _number(argument: str, value: object, wanted: str, above: float = -math.inf,
     if not (math.isfinite(number) and number > above and number >= at_least):
         raise InvalidArgument(argument, value, wanted)
     return number
-
-
-def _whole(argument: str, value: object, at_least: int) -> int:
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or int(value) < at_least:
-        raise InvalidArgument(argument, value, f"a whole number of at least {at_least}")
-    return int(value)

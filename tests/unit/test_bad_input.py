@@ -37,7 +37,7 @@ def test_bounds(bounds, message):
         zhat.estimate(energy, bounds)
 
 
-@pytest.mark.parametrize("budget", [0, -3, 2.5, 16.0, "many", None, True])
+@pytest.mark.parametrize("budget", [0, -3, 2.5, 0.0, 1e400, math.nan, "many", None, True, 8j])
 def test_budget(budget):
     with pytest.raises(zhat.InvalidArgument, match=r"budget is .*; wanted: a whole number of at least 1"):
         zhat.estimate(energy, UNIT, budget=budget)
@@ -86,6 +86,17 @@ def test_the_smallest_budget_that_the_grid_names_is_enough(method):
     with pytest.raises(zhat.InvalidArgument, match=f"at least {wanted} "):
         zhat.estimate(energy, [(0, 1)] * 5, budget=wanted - 2, method=method)
     assert math.isfinite(zhat.estimate(energy, [(0, 1)] * 5, budget=wanted, method=method).log_z)
+
+
+def test_whole_numbers_may_be_written_as_floats():
+    written = zhat.estimate(energy, UNIT, budget=1e2, seed=3.0, workers=1.0, method="mc")
+    assert (written.budget, written.seed, written.n_evaluations) == (100, 3, 100)
+    assert isinstance(written.budget, int)
+    plain = zhat.estimate(energy, UNIT, budget=100, seed=3, method="mc")
+    assert written.log_z == plain.log_z
+    assert zhat.estimate(energy, UNIT, budget=np.float64(12), seed=0, method="mvs").sample(np.float64(3)).shape == (3, 2)
+    assert zhat.theory.rates(nu=1.5, dim=2.0) == zhat.theory.rates(nu=1.5, dim=2)
+    assert zhat.problems.get("ackley", dim=2.0).dim == 2
 
 
 @pytest.mark.parametrize(("seed", "workers", "named"), [(-1, 1, "seed"), (1.5, 1, "seed"), (0, 0, "workers")])

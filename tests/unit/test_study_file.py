@@ -17,6 +17,12 @@ from zhat.study.template import template
 # What is accepted
 
 
+def test_a_budget_may_be_written_as_a_float(tmp_path):
+    found = read(tmp_path, SHORTEST.replace("budget = 9", "budget = 1e2")).budget
+    assert found == 100
+    assert isinstance(found, int)
+
+
 def test_the_shortest_file_has_the_defaults_of_an_estimate(tmp_path):
     assert read(tmp_path, SHORTEST) == StudyFile(
         path=tmp_path / "my.toml",

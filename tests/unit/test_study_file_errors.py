@@ -54,7 +54,7 @@ def test_bad_values_in_study(tmp_path, line, key):
     assert f"my.toml, line 4: study.{key} is " in str(error)
 
 
-@pytest.mark.parametrize("value", ["0", "-1", "2.0", "true", '"many"', "[1]", "{}"])
+@pytest.mark.parametrize("value", ["0", "-1", "2.5", "1e300", "inf", "true", '"many"', "[1]", "{}"])
 def test_bad_budgets(tmp_path, value):
     error = refused(tmp_path, SHORTEST.replace("budget = 9", f"budget = {value}"))
     assert (error.line, error.key) == (2, "study.budget")

@@ -278,7 +278,7 @@ def test_a_logarithmic_lambda_adds_its_logarithm_to_the_bounds_of_constant_lambd
     ("argument", "given", "wanted"),
     [
         *[("nu", given, "a finite number above 0") for given in (0.0, -1.5, math.nan, math.inf, "smooth", None, True)],
-        *[("dim", given, "a whole number of at least 1") for given in (0, -1, 2.5, 2.0, math.nan, "two", None, True)],
+        *[("dim", given, "a whole number of at least 1") for given in (0, -1, 2.5, 0.0, math.nan, "two", None, True)],
         *[("c", given, 'a finite number, or "log"') for given in (math.nan, math.inf, -math.inf, "logarithm", None)],
         *[("a", given, "a finite number, or None") for given in (math.nan, math.inf, -math.inf, "log")],
     ],

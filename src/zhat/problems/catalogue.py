@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -14,6 +13,7 @@ import numpy as np
 from zhat.core.arrays import Surface
 from zhat.domain import Box
 from zhat.errors import InvalidArgument
+from zhat.problem import as_whole
 from zhat.problems import formulas
 from zhat.problems.airy import FIELD, AiryPattern
 from zhat.problems.bumps import Bumps, cells_per_axis
@@ -184,31 +184,21 @@ def _listed(words: Sequence[str] | dict[str, Any]) -> str:
     return ", ".join(map(repr, words))
 
 
-def _whole(given: Any) -> int | None:
-    """Return a whole number as an int, and None for anything else; True is no number."""
-    if isinstance(given, bool):
-        return None
-    try:
-        return operator.index(given)
-    except TypeError:
-        return None
-
-
 def _checked_dim(given: object) -> int:
-    dim = _whole(given)
+    dim = as_whole(given)
     if dim is None or not 1 <= dim <= LARGEST_DIM:
         raise InvalidArgument("dim", given, f"a whole number of at least 1 and at most {LARGEST_DIM}")
     return dim
 
 
 def _only_dim(given: object, dim: int) -> int:
-    if _whole(given) != dim:
+    if as_whole(given) != dim:
         raise InvalidArgument("dim", given, f"{dim}, the only one this problem has")
     return dim
 
 
 def _checked_seed(given: object) -> int:
-    seed = _whole(given)
+    seed = as_whole(given)
     if seed is None or seed < 0:
         raise InvalidArgument("seed", given, "a whole number of at least 0")
     return seed

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from zhat.domain import Box
 from zhat.errors import InvalidArgument, shown
+from zhat.problem import as_whole
 
 T = TypeVar("T")
 Check = Callable[[object], T]
@@ -29,9 +30,10 @@ def whole(at_least: int) -> Check[int]:
     """Return a check for whole numbers of at least so much."""
 
     def check(value: object) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not at_least <= value <= _LARGEST_WHOLE:
+        found = as_whole(value)
+        if found is None or not at_least <= found <= _LARGEST_WHOLE:
             raise Unfit(f"a whole number of at least {at_least} (and below 2^63)")
-        return value
+        return found
 
     return check
 
