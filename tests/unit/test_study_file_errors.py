@@ -25,7 +25,7 @@ from zhat.study.lines import key_lines
         ("inverse_temperature = [1, true]", "inverse_temperature"),
         ('inverse_temperature = "1"', "inverse_temperature"),
         ("seed = -1", "seed"),
-        ("seed = 1.0", "seed"),
+        ("seed = 1.5", "seed"),
         ("seed = true", "seed"),
         ("seed = 9223372036854775808", "seed"),
         (f"seed = 0x{'f' * 6000}", "seed"),
