@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -165,19 +165,6 @@ class Evaluations:
         """Return the rows as outcomes, without their tracebacks."""
         columns = (self.y.tolist(), self.failure, self.seconds.tolist(), self.noise_std.tolist())
         return [Outcome(*row) for row in zip(*columns, strict=True)]
-
-    def with_all_stds(self) -> Evaluations:
-        """Return the table in which finite values without a standard deviation have failed, if others have one."""
-        told = ~np.isnan(self.noise_std)
-        missing = np.isfinite(self.y) & ~told
-        if not np.any(told) or not np.any(missing):
-            return self
-        reasons = list(self.failure)
-        for row in np.flatnonzero(missing):
-            reasons[row] = (
-                f"energy returned {self.y[row]:g} without a standard deviation; wanted: (value, std), as before"
-            )
-        return replace(self, y=np.where(missing, np.nan, self.y), failure=tuple(reasons))
 
     def failures_by_reason(self) -> list[tuple[str, int]]:
         """Return each reason with how often it occurred, the most frequent first."""

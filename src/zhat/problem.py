@@ -78,7 +78,7 @@ class Problem:
         λ > 0.
     noise_std
         Standard deviation of the noise in the energies: 0 if they are exact, None if it is to be learned, or a function
-        of the point. An energy that returns it with the value knows better.
+        of the point. An energy that returns it with a value knows better, of that value.
     vectorized
         Whether the energy takes many points at once.
     quantity

@@ -72,7 +72,7 @@ def estimate(
         How many queries may be spent; failed ones count.
     noise_std
         Standard deviation of the noise in f: 0 for exact values, a number, a function that takes what the energy takes,
-        or None to learn it (methods with a surrogate only). An energy that returns it with the value needs none.
+        or None to learn it (methods with a surrogate only). It is for values that the energy returns without one.
     method
         "auto", which chooses for itself; the paper's "mc", "pc", "pc-mc", "mvs", "mvs-lmc", and "mvs-exact"; or an
         estimator with settings of its own, such as
@@ -274,7 +274,7 @@ class MemoryLedger:
             return self._given
         unit = np.array([self._chosen[number] for number in self._told])
         outcomes = list(self._told.values())
-        return self._given.extended(self._settings.domain.to_user(unit), unit, outcomes).with_all_stds()
+        return self._given.extended(self._settings.domain.to_user(unit), unit, outcomes)
 
     def ask(self, n: int = 1) -> list[Point]:
         """Return the next points."""
@@ -304,9 +304,6 @@ class MemoryLedger:
 
     def _choose(self, n: int) -> None:
         facts = self.facts()
-        # A value without its noise, where others have theirs, has failed too, which shows in the table alone.
-        if self._settings.too_many_failed(facts.ok[len(self._given) :]):
-            return
         pending = np.array([self._chosen[number] for number in self._open]).reshape(-1, self._task.dim)
         # With nothing under way there is no harm in all that the method can say by now.
         wanted = self._task.budget - len(facts) - len(pending) if len(pending) == 0 else n

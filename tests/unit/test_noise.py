@@ -7,6 +7,7 @@ import pytest
 
 import zhat
 from zhat.core.arrays import FloatArray
+from zhat.core.fit import learned_noise
 
 UNIT = [(0.0, 1.0)]
 SQUARE = [(-1.0, 1.0), (0.0, 2.0)]
@@ -181,19 +182,62 @@ def test_a_noise_function_that_fails_somewhere_is_a_failed_evaluation_there():
     assert "evaluations failed" in result.status
 
 
-def test_a_std_that_is_missing_once_is_a_failed_evaluation():
-    rng = np.random.default_rng(0)
-    count = iter(range(100))
+def sometimes_told(std, told, seed=0):
+    """Return the noisy bowl that tells its noise with every value whose number ``told`` is true of."""
+    energy, count = noisy(std, seed), iter(range(1000))
+    return lambda x: (energy(x), std) if told(next(count)) else energy(x)
 
-    def forgetful(x):
-        value = bowl(x) + 0.1 * rng.standard_normal()
-        return value if next(count) in (0, 20) else (value, 0.1)
 
-    result = zhat.estimate(forgetful, UNIT, budget=32, seed=0)
-    assert result.evaluations.n_failed == 2
-    for row in (0, 20):
-        assert "without a standard deviation; wanted: (value, std)" in result.evaluations.failure[row]
+@pytest.mark.parametrize("method", METHODS)
+def test_noise_that_is_declared_is_for_values_that_were_told_none(method):
+    declared = zhat.estimate(noisy(0.2), SQUARE, 2.0, 32, noise_std=0.2, method=method, seed=3)
+    mixed = sometimes_told(0.2, lambda number: number % 3 == 2)
+    some = zhat.estimate(mixed, SQUARE, 2.0, 32, noise_std=0.2, method=method, seed=3)
+    assert some.evaluations.n_failed == 0
+    np.testing.assert_array_equal(np.isnan(some.evaluations.noise_std), np.arange(len(some.evaluations)) % 3 != 2)
+    assert some.log_z == pytest.approx(declared.log_z, abs=1e-9)
+    assert some.std_error == pytest.approx(declared.std_error, rel=1e-6, nan_ok=True)
+
+
+def test_one_value_with_its_noise_leaves_those_before_as_they_are(tmp_path):
+    with zhat.Study.create(tmp_path / "run.db", SQUARE, budget=32, seed=0) as study:
+        for point in study.ask(7):
+            study.tell(point.id, bowl(point.x))
+        (last,) = study.ask(1)
+        study.tell(last.id, (bowl(last.x), 0.1))
+        facts, result = study.evaluations, study.estimate()
+    assert facts.n_failed == 0
+    np.testing.assert_array_equal(facts.y, [bowl(x) for x in facts.x])
+    assert np.sum(np.isnan(facts.noise_std)) == 7
     assert math.isfinite(result.log_z)
+    assert "failed" not in result.status
+
+
+def test_noise_is_learned_for_values_that_were_told_none():
+    x = np.random.default_rng(1).random((120, 1))
+    loud = np.arange(120) % 2 == 0
+    noise = np.random.default_rng(2).standard_normal(120) * np.where(loud, 0.3, 0.02)
+    y = np.sin(5.0 * x[:, 0]) + noise
+    variance = learned_noise(x, y, np.where(loud, np.nan, 0.02**2))
+    assert math.sqrt(variance) == pytest.approx(0.3, rel=0.25)
+    # Without what is known of the others it is a mean over all.
+    assert math.sqrt(learned_noise(x, y)) == pytest.approx(0.3 / math.sqrt(2.0), rel=0.25)
+
+
+@pytest.mark.parametrize("method", ["auto", "mvs", "mvs-exact"])
+@pytest.mark.parametrize("kind", ["energy", "likelihood"])
+def test_noise_is_told_for_some_and_learned_for_others(method, kind):
+    shift = 0.0 if kind == "energy" else 0.5 * 2.0
+    energy, count = noisy(0.3, shift=shift), iter(range(100))
+
+    def some(x):
+        return (energy(x), 0.3) if next(count) % 2 else energy(x)
+
+    result = zhat.estimate(some, UNIT, 2.0, 48, noise_std=None, method=method, seed=3, noise_kind=kind)
+    assert result.evaluations.n_failed == 0
+    truth = math.log(0.5 * math.sqrt(math.pi / 8.0) * (math.erf(0.7 * math.sqrt(8.0)) + math.erf(0.3 * math.sqrt(8.0))))
+    assert abs(result.log_z - truth) < 4.0 * result.std_error
+    assert float(result.diagnostics["noise_std"]) == pytest.approx(0.3, rel=0.5)
 
 
 def test_infinite_energies_need_no_noise():

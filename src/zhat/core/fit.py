@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 from scipy.spatial.distance import cdist
 
-from zhat.core.arrays import FloatArray
+from zhat.core.arrays import BoolArray, FloatArray
 from zhat.core.gp import GaussianProcess, half_inverse, jittered_cholesky
 from zhat.core.kernels import Covariance, Kernel, SumKernel, correlation_and_slope
 from zhat.core.torus import Columns, columns
@@ -75,10 +75,12 @@ class Likelihood:
         self._covariance, self._product, self._outer, self._factor = np.empty((4, len(y), len(y)))
         self._of_parts: list[tuple[FloatArray, FloatArray]] = []
 
-    def value_and_gradient(self, kernel: Covariance, noise: float | FloatArray = 0.0) -> tuple[float, FloatArray]:
+    def value_and_gradient(
+        self, kernel: Covariance, noise: float | FloatArray = 0.0, free: BoolArray | None = None
+    ) -> tuple[float, FloatArray]:
         """Return the log likelihood and its derivatives in (log lengthscales …, log scale) of each part, log noise.
 
-        There is one derivative for each lengthscale of a part; that in the noise is for scaling all of it.
+        There is one derivative for each lengthscale of a part; that in the noise scales all of it, or what is ``free``.
         """
         noise_vector = np.broadcast_to(np.asarray(noise, dtype=float), self.y.shape)
         covariance, outer = self._covariance, self._outer
@@ -101,7 +103,7 @@ class Likelihood:
             derivatives.extend(0.5 * part.scale * self._length_derivatives(part, self._product))
             in_scale = part.scale * float(np.vdot(outer, values)) + jitter * part.scale / kernel.scale * trace
             derivatives.append(0.5 * in_scale)
-        derivatives.append(0.5 * float(np.diag(outer) @ noise_vector))
+        derivatives.append(0.5 * float(np.diag(outer) @ (noise_vector if free is None else free * noise_vector)))
         return value, np.array(derivatives)
 
     def _fill_parts(self, kernel: Covariance) -> list[tuple[FloatArray, FloatArray]]:
@@ -159,7 +161,7 @@ def fit(
     nu
         The smoothness; a sequence of them to choose the likeliest of.
     noise
-        The known noise variance, one number or one for each point; None to learn one number.
+        The known noise variance, one number or one for each point; None to learn one number, NaN to learn it there.
     trend
         The prior mean.
     structure
@@ -197,7 +199,7 @@ def spread_and_centre(y: FloatArray, trend: Trend) -> tuple[float, float]:
 def _fit_of_a_constant(x: FloatArray, y: FloatArray, nu: float, noise: float | FloatArray | None, trend: Trend) -> Fit:
     """Return a fit for values that tell nothing: too few, or all the same up to rounding."""
     size = max(float(np.max(np.abs(y), initial=0.0)), 1.0)
-    noise_variance = 0.0 if noise is None else float(np.mean(noise))
+    noise_variance = 0.0 if noise is None else float(np.mean(np.nan_to_num(noise)))
     scale = size**2 if trend == "zero" else max((1e-6 * size) ** 2, noise_variance)
     kernel = Kernel(nu, math.sqrt(x.shape[1]), scale)
     value = GaussianProcess.condition(kernel, x, y, noise_variance, trend).log_likelihood() if len(y) else 0.0
@@ -232,8 +234,9 @@ class Search:
         self.structure = structure if len(self.groups) > 1 else "isotropic"
         self.n_lengths = len(self.groups) if self.structure == "per-axis" else 1
         self.n_groups = 2 if self.structure == "additive" else 1
-        self.learns_noise = noise is None
-        self.noise = 0.0 if noise is None else np.asarray(noise, dtype=float) / spread**2
+        self.noise = np.asarray(math.nan if noise is None else noise, dtype=float) / spread**2
+        self.free = np.isnan(self.noise)
+        self.learns_noise = bool(np.any(self.free))
         self.diagonal = float(np.linalg.norm(np.ptp(x, axis=0))) if len(x) else 1.0
         self.ridge = 2.0 * min(nu, 2.5) / self.n_lengths
         self.prior = prior
@@ -264,7 +267,7 @@ class Search:
         degrees = len(self.likelihood.y) - n_terms(self.likelihood.trend, self.likelihood.x.shape[1])
         return Fit(
             kernel=self.rescaled(kernel, self.spread**2),
-            noise=float(np.mean(noise)) * self.spread**2,
+            noise=(math.exp(best.x[-1]) if self.learns_noise else float(np.mean(noise))) * self.spread**2,
             log_likelihood=-float(best.fun) - degrees * math.log(self.spread),
             converged=bool(best.success),
         )
@@ -282,7 +285,7 @@ class Search:
     def objective(self, parameters: FloatArray) -> tuple[float, FloatArray]:
         """Return what is minimised, and its gradient: minus the log likelihood and the log prior."""
         kernel, noise = self.unpack(parameters)
-        value, gradient = self.likelihood.value_and_gradient(kernel, noise)
+        value, gradient = self.likelihood.value_and_gradient(kernel, noise, self.free if self.free.ndim else None)
         gradient = self._tied(gradient)
         width = self.n_lengths + 1
         for group in range(self.n_groups):
@@ -312,7 +315,7 @@ class Search:
 
     def unpack(self, parameters: FloatArray) -> tuple[Covariance, float | FloatArray]:
         """Return the kernel and the noise at these coordinates, in units of the scaled data."""
-        noise = math.exp(parameters[-1]) if self.learns_noise else self.noise
+        noise = self._noise(math.exp(parameters[-1])) if self.learns_noise else self.noise
         width = self.n_lengths + 1
         groups = [self._kernel(parameters[group * width : (group + 1) * width]) for group in range(self.n_groups)]
         if self.structure != "additive":
@@ -320,6 +323,10 @@ class Search:
         one_axis, all_axes = groups
         by_axis = [Kernel(self.nu, one_axis.lengthscale, one_axis.scale, group) for group in self.groups]
         return SumKernel((*by_axis, all_axes)), noise
+
+    def _noise(self, learned: float) -> FloatArray:
+        """Return the noise variances if this is the one that is learned."""
+        return np.where(self.free, learned, self.noise)
 
     def _kernel(self, parameters: FloatArray) -> Kernel:
         log_lengths = parameters[: self.n_lengths]
@@ -357,9 +364,8 @@ class Search:
         trials = []
         for share in START_LENGTHSCALES:
             kernel = self._start_kernel(share * self.diagonal)
-            noise = 1e-2 if self.learns_noise else self.noise
             x, y, trend = self.likelihood.x, self.likelihood.y, self.likelihood.trend
-            gp = GaussianProcess.condition(kernel, x, y, noise, trend)
+            gp = GaussianProcess.condition(kernel, x, y, self._noise(1e-2), trend)
             # With the noise as a share of the scale, the best scale is known; the search then frees the two.
             scale = float(np.clip(y @ gp.weights / len(y), 1e-4, 1e4))
             point = self.parameters_of(self.rescaled(kernel, scale * self.spread**2))
@@ -376,8 +382,8 @@ class Search:
         return SumKernel((*by_axis, Kernel(self.nu, lengthscale, START_SHARE_OF_ALL_AXES)))
 
 
-def learned_noise(x: FloatArray, height: FloatArray) -> float:
-    """Return the noise variance of heights.
+def learned_noise(x: FloatArray, height: FloatArray, noise: FloatArray | None = None) -> float:
+    """Return the noise variance of heights; with ``noise``, of those for which that is NaN.
 
     A process that varies between any two points looks just like noise. Where there may be some, it is noise: short
     lengthscales are held against a fit.
@@ -390,5 +396,5 @@ def learned_noise(x: FloatArray, height: FloatArray) -> float:
         return float(np.var(height, ddof=1))
     prior = LengthscalePrior(math.sqrt(float(np.sum(np.var(x, axis=0)))) or 1.0, NOISE_LENGTH_LOG_STD)
     scaled = (height - centre) / spread
-    searches = [Search(x, scaled, spread, nu, None, "constant", "isotropic", prior) for nu in SMOOTHNESSES[1:]]
+    searches = [Search(x, scaled, spread, nu, noise, "constant", "isotropic", prior) for nu in SMOOTHNESSES[1:]]
     return max((search.run() for search in searches), key=lambda found: found.log_likelihood).noise

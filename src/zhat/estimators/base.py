@@ -44,7 +44,7 @@ class Task:
     budget
         How many evaluations may be spent.
     noise_std
-        Standard deviation of the noise, where an evaluation has none of its own; None if it is to be learned.
+        Standard deviation of the noise, where an evaluation has none of its own; None if that is to be learned.
     seed
         All randomness is a function of this and of what it is for.
     noise_kind
@@ -140,18 +140,22 @@ def require_own_points(task: Task, name: str) -> None:
         raise InvalidArgument("x0", f"{task.n_given} points", wanted)
 
 
-def noise_variances(task: Task, noise_std: FloatArray) -> FloatArray | None:
-    """Return the noise variance of each evaluation, its own if it has one; None if it is to be learned."""
+def noise_variances(task: Task, y: FloatArray, noise_std: FloatArray, learned: float = math.nan) -> FloatArray:
+    """Return the noise variance of each evaluation: its own if it was told, or else the task's.
+
+    Where that is to be learned it is ``learned``: one number for all that were told none, whatever others were told.
+    An infinite energy that was told none has none to learn from, unless nothing was told at all.
+    """
     told = ~np.isnan(noise_std)
-    if task.noise_std is None and not np.any(told):
-        return None
-    return np.where(told, noise_std, task.noise_std or 0.0) ** 2
+    if task.noise_std is not None:
+        return np.where(told, noise_std, task.noise_std) ** 2
+    exact = np.isinf(y) & np.any(told)
+    return np.where(told, noise_std**2, np.where(exact, 0.0, learned))
 
 
 def known_variances(task: Task, facts: Evaluations) -> FloatArray:
     """Return the noise variance of each evaluation, for methods that do not learn it."""
-    variances = noise_variances(task, facts.noise_std)
-    return np.zeros(len(facts)) if variances is None else variances
+    return noise_variances(task, facts.y, facts.noise_std, learned=0.0)
 
 
 def energies_without_shift(task: Task, y: FloatArray, variance: float | FloatArray) -> FloatArray:
@@ -162,12 +166,15 @@ def energies_without_shift(task: Task, y: FloatArray, variance: float | FloatArr
 def learned_shift_error(task: Task, facts: Evaluations, variance: float) -> float:
     """Return the standard error of λ²σ²/2 where a learned noise variance moves log Z by that; 0 where none does.
 
-    As of a variance from about half as many independent values as there are: the surrogate takes up the rest.
+    As of a variance from about half as many independent values as were told none: the surrogate takes up the rest. And
+    by no more than the share of these among all does it move log Z.
     """
-    if task.noise_kind == "energy" or noise_variances(task, facts.noise_std) is not None:
+    finite = np.isfinite(facts.y)
+    learned = finite & np.isnan(noise_variances(task, facts.y, facts.noise_std))
+    if task.noise_kind == "energy" or not np.any(learned):
         return 0.0
-    n = max(float(np.sum(np.isfinite(facts.y))), 4.0)
-    return 0.5 * task.inverse_temperature**2 * variance * math.sqrt(4.0 / n)
+    n, share = max(float(np.sum(learned)), 4.0), float(np.sum(learned)) / float(np.sum(finite))
+    return share * 0.5 * task.inverse_temperature**2 * variance * math.sqrt(4.0 / n)
 
 
 def log_noise_correction(task: Task, variance: float | FloatArray) -> FloatArray:

@@ -107,7 +107,7 @@ def insight_of_process(
 
     Evaluations from ``n_first`` on were drawn from the surrogate ``first`` of those before.
     """
-    variances = _variances(task, facts, found)
+    variances = noise_variances(task, facts.y, facts.noise_std, found.learned_noise)
     draws = np.arange(n_first, len(facts))[facts.ok[n_first:]]
     design = np.flatnonzero(facts.ok[:n_first])
     finite = np.isfinite(facts.y[design])
@@ -134,12 +134,6 @@ def insight_of_process(
         lambda u: landscape.lowest + landscape.mean(u), landscape.sd,
         lambda u: np.zeros(len(u)), energy, np.where(facts.ok, np.sqrt(variances), np.nan), foretold,
     )  # fmt: skip
-
-
-def _variances(task: Task, facts: Evaluations, found: Surrogate) -> FloatArray:
-    """Return the noise variance of each evaluation, told or learned."""
-    told = noise_variances(task, facts.noise_std)
-    return np.full(len(facts), float(np.mean(found.noise_variance))) if told is None else told
 
 
 def _foretold_by_rounds(task: Task, known: Knowledge, last: Round) -> Foretold:

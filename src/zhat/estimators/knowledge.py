@@ -165,8 +165,8 @@ def knowledge(task: Task, seen: Seen, learned: float) -> Knowledge:
     """Return the facts that have a value. ``learned`` is the noise variance of λ times those that are told none."""
     ok = ~np.isnan(seen.y)
     scale = task.inverse_temperature
-    variances = noise_variances(task, seen.noise_std[ok])
-    noise = np.full(int(np.sum(ok)), learned) if variances is None else scale**2 * variances
+    variances = noise_variances(task, seen.y[ok], seen.noise_std[ok])
+    noise = np.where(np.isnan(variances), learned, scale**2 * variances)
     y = energies_without_shift(task, seen.y[ok], noise / scale**2)
     position = np.flatnonzero(ok).astype(float)
     failed = seen.unit[~ok]

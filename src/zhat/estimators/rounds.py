@@ -220,14 +220,17 @@ def _make_round(task: Task, seen: Seen, before: Round | None, is_last: bool) -> 
 
 
 def _learned_noise(task: Task, seen: Seen, before: Round | None) -> float:
-    """Return the noise variance of λ times an energy as the data tell it; 0 where it is known."""
-    if noise_variances(task, seen.noise_std) is not None:
+    """Return the noise variance of λ times an energy that was told none, as the data tell it; 0 where all is known."""
+    known = knowledge(task, seen, 0.0)
+    told = noise_variances(task, seen.y, seen.noise_std)[known.position[np.isfinite(known.y)].astype(np.intp)]
+    if not np.any(np.isnan(told)):
         return 0.0
-    data = knowledge(task, seen, 0.0).heights()
+    data = known.heights()
     # Those that matter; by what the surrogate made of them, as the lowest values seen owe it to their noise.
     height = data.height if before is None else before.surrogate.model.height(data.x)
     near = np.argsort(height, kind="stable")[: max(16, len(height) // 2)]
-    return learned_noise(embed(data.x[near], task.periodic), data.height[near])
+    others = None if np.all(np.isnan(told[near])) else task.inverse_temperature**2 * told[near]
+    return learned_noise(embed(data.x[near], task.periodic), data.height[near], others)
 
 
 def _plan(task: Task, made: Round, told: Knowledge, unit: FloatArray, view: View) -> Round:

@@ -85,18 +85,19 @@ class SurrogateSettings:
         """Return the process given finite values ``y`` at ``x``, and the noise variance it was given or learned.
 
         It lives on the cube with its periodic axes embedded as circles. ``noise`` is one number, one for each value, or
-        None to learn one number.
+        None to learn one number; NaN for the values to learn one number for.
         """
         groups = columns(x.shape[1], periodic)
         x = embed(x, periodic)
         trend: Trend = "constant" if self.constant_mean else "zero"
-        if self.lengthscale is not None and noise is not None:
+        if self.lengthscale is not None and noise is not None and not np.any(np.isnan(noise)):
             nu = self.nu[0] if isinstance(self.nu, tuple) else self.nu
             kernel: Covariance = Kernel(nu, self.lengthscale, self.scale)
         else:
             structure: Structure = "per-axis" if self.per_axis else "isotropic"
             found = fit(x, y, nu=self.nu, noise=noise, trend=trend, structure=structure, groups=groups)
-            kernel, noise = found.kernel, found.noise if noise is None else noise
+            kernel = found.kernel
+            noise = found.noise if noise is None else np.where(np.isnan(noise), found.noise, noise)
         return GaussianProcess.condition(kernel, x, y, noise, trend), noise
 
 
@@ -110,6 +111,8 @@ class Surrogate:
         The Gaussian process, on the cube with its periodic axes embedded as circles.
     noise_variance
         Known or learned; one number, or one for each value.
+    learned_noise
+        The one that was learned, for all that were told none; 0 if it was told.
     target
         e^{-λμ}/Ẑ₁: draws.
     log_integral
@@ -120,6 +123,7 @@ class Surrogate:
 
     process: GaussianProcess
     noise_variance: float | FloatArray
+    learned_noise: float
     target: Target
     log_integral: LogIntegral
     periodic: Periodic = ()
@@ -147,21 +151,24 @@ def surrogate(settings: SurrogateSettings, task: Task, facts: Evaluations) -> Su
         return None
     ok = facts.ok
     unit, y = facts.unit[ok], finite_energies(facts.y[ok])
-    return _surrogate(settings, task, unit.tobytes(), y.tobytes(), facts.noise_std[ok].tobytes())
+    variances = noise_variances(task, facts.y[ok], facts.noise_std[ok])
+    return _surrogate(settings, task, unit.tobytes(), y.tobytes(), variances.tobytes())
 
 
 @lru_cache(maxsize=8)
 def _surrogate(
-    settings: SurrogateSettings, task: Task, unit_bytes: bytes, y_bytes: bytes, std_bytes: bytes
+    settings: SurrogateSettings, task: Task, unit_bytes: bytes, y_bytes: bytes, variance_bytes: bytes
 ) -> Surrogate:
     """Return the surrogate of values given as bytes, which can be remembered: an ask and the estimate share it."""
     unit = np.frombuffer(unit_bytes).reshape(-1, task.dim)
-    y, known = np.frombuffer(y_bytes), noise_variances(task, np.frombuffer(std_bytes))
+    y, told = np.frombuffer(y_bytes), np.frombuffer(variance_bytes)
+    to_learn = np.isnan(told)
     # One number for all where there is one, which is what hyperparameters have always been fitted with.
-    shared = None if known is None else float(known[0]) if np.all(known == known[0]) else known
-    unshifted = energies_without_shift(task, y, 0.0 if known is None else known)
+    shared = None if np.all(to_learn) else float(told[0]) if np.all(told == told[0]) else told
+    unshifted = energies_without_shift(task, y, np.where(to_learn, 0.0, told))
     process, noise = settings.fit(unit, unshifted, shared, task.periodic)
-    if known is None and task.noise_kind == "likelihood":
+    learned = float(np.broadcast_to(noise, y.shape)[np.argmax(to_learn)]) if np.any(to_learn) else 0.0
+    if np.any(to_learn) and task.noise_kind == "likelihood":
         unshifted = energies_without_shift(task, y, noise)
         process = GaussianProcess.condition(process.kernel, process.x, unshifted, noise, process.trend)
 
@@ -173,4 +180,4 @@ def _surrogate(
     integral = distribution.log_integral
     if settings.trapezoid_points:
         integral = trapezoid(mean, task.inverse_temperature, task.dim, settings.trapezoid_points)
-    return Surrogate(process, noise, distribution, integral, task.periodic)
+    return Surrogate(process, noise, learned, distribution, integral, task.periodic)

@@ -140,9 +140,7 @@ class TwoBatch:
         ok = facts.ok[n_first:]
         if not np.any(ok):
             return _one_batch_finding(self.model, task, facts)
-        variances = noise_variances(task, facts.noise_std[n_first:][ok])
-        if variances is None:
-            variances = np.full(int(np.sum(ok)), found.noise_variance)
+        variances = noise_variances(task, facts.y, facts.noise_std, found.learned_noise)[n_first:][ok]
         noise = task.inverse_temperature * math.sqrt(float(np.mean(variances)))
         if noise > LARGEST_NOISE:
             smoothed = _one_batch_finding(self.model, task, facts)
@@ -230,7 +228,7 @@ def _one_batch_finding(model: SurrogateSettings, task: Task, facts: Evaluations)
         "misfit_inflation": inflation,
         "change_since_half": change,
     }
-    shift_error = learned_shift_error(task, facts, float(np.mean(found.noise_variance)))
+    shift_error = learned_shift_error(task, facts, found.learned_noise)
     error = math.hypot(surface_error, 0.5 * change, integral.error, shift_error)
     return Finding(integral.value, error, notes, diagnostics)
 

@@ -45,7 +45,7 @@ class KnownFacts:
         """Return all facts, and how many of them were given, as of one moment: others tell all the time."""
         self._read()
         given, asked = self._tables["given"], self._tables["asked"]
-        return given.followed_by(asked).with_all_stds(), len(given)
+        return given.followed_by(asked), len(given)
 
     def _read(self) -> None:
         """Read what was told since the last look, by anybody."""
