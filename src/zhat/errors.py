@@ -34,6 +34,10 @@ class EnergyUnavailable(EnergyError):
     """An energy that could not be called at all: its program or its module is not there, or cannot be used."""
 
 
+class EstimatorError(ZhatError, TypeError):
+    """An estimator of a user's own that returned what cannot be used: which function, what, and what is wanted."""
+
+
 class CommandFailed(ZhatError, RuntimeError):
     """An energy that is a program, and a run of it that gave no value: the reason why."""
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from zhat.core.arrays import FloatArray
 from zhat.core.kernels import Kernel
 from zhat.domain import Bounds, PeriodicAxes
-from zhat.errors import EnergyError
+from zhat.errors import EnergyError, EstimatorError
 from zhat.estimate import Estimate
 from zhat.estimators import Estimator
 from zhat.estimators.base import NoiseKind
@@ -24,7 +24,6 @@ from zhat.prior import PriorTransform
 from zhat.problem import Energy, NoiseStd, Problem, whole
 from zhat.settings import Settings
 from zhat.study.pools import Pool, make_pool
-from zhat.threads import one_blas_thread
 
 #: Called after every evaluation with how many are done and the budget.
 ProgressCallback = Callable[[int, int], None]
@@ -148,6 +147,9 @@ def run(
         with make_pool(problem, workers, executor) as pool, _progress(progress) as report:
             loop(ledger, pool, lambda: report(ledger.n_spent, settings.budget))
         facts = ledger.facts()
+        if len(facts) == 0:
+            asked = f"{type(settings.estimator).__name__}.ask"
+            raise EstimatorError(f"{asked} returned no point; wanted: at least one of the unit cube")
         if not np.any(facts.ok):
             (reason, count), *_ = facts.failures_by_reason()
             name = problem.quantity.name
@@ -253,7 +255,6 @@ class MemoryLedger:
     def __init__(self, settings: Settings, given: Evaluations) -> None:
         self._settings = settings
         self._given = given
-        self._task = settings.task(len(given))
         #: Points that were chosen, by number; those that were handed out and not told; and outcomes, as they came.
         self._chosen: list[FloatArray] = []
         self._n_asked = 0
@@ -303,12 +304,13 @@ class MemoryLedger:
         self._has_failed = self._has_failed or bool(outcome.failure)
 
     def _choose(self, n: int) -> None:
-        facts = self.facts()
-        pending = np.array([self._chosen[number] for number in self._open]).reshape(-1, self._task.dim)
+        facts, settings = self.facts(), self._settings
+        pending = np.array([self._chosen[number] for number in self._open]).reshape(-1, settings.domain.dim)
+        left = settings.budget - self.n_spent - len(pending)
         # With nothing under way there is no harm in all that the method can say by now.
-        wanted = self._task.budget - len(facts) - len(pending) if len(pending) == 0 else n
-        with one_blas_thread():
-            self._chosen.extend(self._settings.estimator.ask(self._task, facts, pending, wanted))
+        wanted = left if len(pending) == 0 else min(n, left)
+        if wanted > 0:
+            self._chosen.extend(settings.choose(facts, len(self._given), pending, wanted))
 
 
 @contextlib.contextmanager

@@ -17,6 +17,7 @@ from zhat.errors import InvalidArgument
 from zhat.estimate import Estimate
 from zhat.estimators import Estimator, Finding, Task, named
 from zhat.estimators.base import CONVERGED, NoiseKind, rounding_error
+from zhat.estimators.returned import checked_finding, checked_points
 from zhat.evaluations import Evaluations
 from zhat.prior import Prior
 from zhat.problem import ENERGY, Energy, NoiseStd, Problem, Quantity, check_number, whole
@@ -138,11 +139,16 @@ class Settings:
             quantiles=self.domain.quantiles,
         )
 
-    def conclude(self, facts: Evaluations, n_given: int) -> Estimate:
-        """Return the estimate that the facts give, in the user's units."""
+    def choose(self, facts: Evaluations, n_given: int, pending: FloatArray, n: int) -> FloatArray:
+        """Return up to ``n`` points of the unit cube that the estimator wants evaluated next, shape ``(k, d)``."""
         task = self.task(n_given)
         with one_blas_thread():
-            finding = self.estimator.estimate(task, facts)
+            return checked_points(self.estimator, task, n, self.estimator.ask(task, facts, pending, n))
+
+    def conclude(self, facts: Evaluations, n_given: int) -> Estimate:
+        """Return the estimate that the facts give, in the user's units."""
+        with one_blas_thread():
+            finding = checked_finding(self.estimator, self.estimator.estimate(self.task(n_given), facts))
         return Estimate(
             log_z=finding.log_z + self.domain.log_volume,
             std_error=self._std_error(finding, facts),

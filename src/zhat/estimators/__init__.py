@@ -44,6 +44,10 @@ def named(method: str | Estimator) -> Estimator:
             known = ", ".join(map(repr, METHODS))
             raise InvalidArgument("method", method, f"one of {known}, or an estimator")
         return METHODS[method]
-    if not all(hasattr(method, part) for part in ("name", "check", "ask", "estimate")):
+    if isinstance(method, type):
+        raise InvalidArgument("method", method, f"a name, or an estimator and not its class: {method.__name__}()")
+    if not all(callable(getattr(method, part, None)) for part in ("check", "ask", "estimate")):
         raise InvalidArgument("method", method, "a name, or an object with name, check, ask and estimate")
+    if not isinstance(getattr(method, "name", None), str):
+        raise InvalidArgument("method", method, "a name, or an estimator whose own name is text")
     return method

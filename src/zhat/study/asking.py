@@ -12,7 +12,6 @@ from zhat.settings import Settings
 from zhat.study.facts import KnownFacts
 from zhat.study.holders import is_gone
 from zhat.study.store import Row, Store
-from zhat.threads import one_blas_thread
 
 
 def take_free(store: Store, open_points: list[Row], n: int, holder: str, lease: float) -> list[Row]:
@@ -34,8 +33,7 @@ def chosen_points(settings: Settings, known: KnownFacts, open_points: list[Row],
     n = min(n, settings.budget - n_spent - len(pending))
     if n <= 0 or settings.too_many_failed(facts.ok[n_given:]):
         return np.empty((0, dim))
-    with one_blas_thread():
-        return settings.estimator.ask(settings.task(n_given), facts, np.array(pending).reshape(-1, dim), n)
+    return settings.choose(facts, n_given, np.array(pending).reshape(-1, dim), n)
 
 
 def asked_points(store: Store, settings: Settings, facts: KnownFacts, n: int, who: str, lease: float) -> list[Point]:
