@@ -10,6 +10,7 @@ import numpy as np
 from zhat.core.arrays import FloatArray
 from zhat.domain import Domain
 from zhat.errors import InvalidArgument
+from zhat.estimators.base import Task, contradictory
 from zhat.evaluations import Evaluations, Outcome
 from zhat.problem import ENERGY, Quantity
 
@@ -81,6 +82,24 @@ def _from_cube(domain: Domain, unit: FloatArray) -> FloatArray:
     if not np.all(np.isfinite(x)):
         raise InvalidArgument("u0", unit, "points of which prior_transform makes finite parameters")
     return x
+
+
+def refuse_contradictions(task: Task, facts: Evaluations, n_before: int = 0, quantity: Quantity = ENERGY) -> None:
+    """Raise if an exact value that is given contradicts another one at the same place.
+
+    ``facts`` are what was known before, ``n_before`` rows, and below them what is given.
+    """
+    for earlier, later in contradictory(task, facts):
+        if later < n_before:
+            # Of what is known already, nothing can be refused.
+            continue
+        values = " and ".join(f"{quantity.sign * facts.y[row]:.17g}" for row in (earlier, later))
+        first = f"row {earlier - n_before}" if earlier >= n_before else f"evaluation {earlier}"
+        wanted = (
+            f"one {quantity.name} for each place, as values are exact; {first} and row {later - n_before} are the same "
+            f"place and have {values}. If they are noisy, noise_std tells how noisy, and None is to learn it"
+        )
+        raise InvalidArgument("x0", facts.x[later].tolist(), wanted)
 
 
 def _points(domain: Domain, x0: Any) -> FloatArray:

@@ -19,7 +19,7 @@ from zhat.estimate import Estimate
 from zhat.estimators import Estimator
 from zhat.estimators.base import NoiseKind
 from zhat.evaluations import Evaluations, Outcome, exception_of
-from zhat.given import given_evaluations
+from zhat.given import given_evaluations, refuse_contradictions
 from zhat.prior import PriorTransform
 from zhat.problem import Energy, NoiseStd, Problem, whole
 from zhat.settings import Settings
@@ -97,6 +97,7 @@ def estimate(
         or a single one. Surrogates and draws then go round instead of stopping at the ends.
     x0
         Points that were evaluated before, in the user's units, shape ``(n, d)``: facts that cost none of the budget.
+        A point may be there several times; if values are exact, they must agree.
     y0
         Their energies, shape ``(n,)``; with noise that is told with each value, a tuple of these and their standard
         deviations.
@@ -142,6 +143,7 @@ def run(
     given = given_evaluations(settings.domain, x0, y0, problem.with_noise, problem.quantity, u0)
     workers = whole("workers", workers, at_least=1)
     settings.estimator.check(settings.task(len(given)))
+    refuse_contradictions(settings.task(len(given)), given, quantity=problem.quantity)
     ledger = MemoryLedger(settings, given)
     with _facts_carried(ledger, problem):
         with make_pool(problem, workers, executor) as pool, _progress(progress) as report:

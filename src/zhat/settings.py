@@ -16,7 +16,7 @@ from zhat.domain import Bounds, Box, Domain, PeriodicAxes
 from zhat.errors import InvalidArgument
 from zhat.estimate import Estimate
 from zhat.estimators import Estimator, Finding, Task, named
-from zhat.estimators.base import CONVERGED, NoiseKind, rounding_error
+from zhat.estimators.base import CONVERGED, NoiseKind, contradictory, rounding_error
 from zhat.estimators.returned import checked_finding, checked_points
 from zhat.evaluations import Evaluations
 from zhat.prior import Prior
@@ -186,6 +186,13 @@ class Settings:
 
     def _status(self, finding: Finding, facts: Evaluations, n_given: int) -> str:
         parts = list(finding.notes)
+        unlike = contradictory(self.task(n_given), facts)
+        if unlike:
+            earlier, later = unlike[0]
+            more = f", and {len(unlike) - 1} more" if len(unlike) > 1 else ""
+            # What contradicts itself is not known as well as anything that takes it for exact may say.
+            parts = [part for part in parts if part != CONVERGED]
+            parts.append(f"evaluations {earlier} and {later}{more} differ at the same place: noise_std should not be 0")
         n_spent, failed = len(facts) - n_given, facts.n_failed
         if self.too_many_failed(facts.ok[n_given:]):
             parts = [f"stopped: {failed} of {len(facts)} evaluations failed", *(p for p in parts if p != CONVERGED)]

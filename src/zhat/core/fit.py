@@ -237,7 +237,7 @@ class Search:
         self.noise = np.asarray(math.nan if noise is None else noise, dtype=float) / spread**2
         self.free = np.isnan(self.noise)
         self.learns_noise = bool(np.any(self.free))
-        self.diagonal = float(np.linalg.norm(np.ptp(x, axis=0))) if len(x) else 1.0
+        self.diagonal = float(np.linalg.norm(np.ptp(x, axis=0))) or 1.0 if len(x) else 1.0
         self.ridge = 2.0 * min(nu, 2.5) / self.n_lengths
         self.prior = prior
 

@@ -222,13 +222,15 @@ class GaussianProcess:
     def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
         """Return what each observation misses its prediction from all the others by, and that prediction's variance.
 
-        The variance includes the observation's own noise. The trend is estimated anew each time.
+        The variance includes the observation's own noise. The trend is estimated anew each time; an observation
+        without which it could not be has a variance as large as rounding allows.
         """
         half = half_inverse(self.factor.copy(order="F"))
         diagonal = 2.0 * np.diag(half)
         if self.trend != "zero":
             taken = _solve_upper(self.factor, self._directions)
-            diagonal = diagonal - np.einsum("ij,ij->i", taken, taken)
+            left = diagonal - np.einsum("ij,ij->i", taken, taken)
+            diagonal = np.maximum(left, np.finfo(float).eps * diagonal)
         return self.weights / diagonal, 1.0 / diagonal
 
     def trend_precision(self) -> FloatArray:

@@ -11,6 +11,7 @@ import numpy as np
 from zhat.core.arrays import FloatArray
 from zhat.core.logspace import effective_sample_size, log_mean_exp, relative_standard_error
 from zhat.core.models import relevant_height
+from zhat.core.repeats import ROUNDING, contradictions, first_at_place
 from zhat.errors import InvalidArgument
 from zhat.evaluations import Evaluations
 
@@ -156,6 +157,15 @@ def noise_variances(task: Task, y: FloatArray, noise_std: FloatArray, learned: f
 def known_variances(task: Task, facts: Evaluations) -> FloatArray:
     """Return the noise variance of each evaluation, for methods that do not learn it."""
     return noise_variances(task, facts.y, facts.noise_std, learned=0.0)
+
+
+def contradictory(task: Task, facts: Evaluations) -> list[tuple[int, int]]:
+    """Return the pairs of evaluations, earlier first, that are exact and differ at one and the same place."""
+    (ok,) = np.nonzero(facts.ok)
+    exact = noise_variances(task, facts.y, facts.noise_std)[ok] == 0.0
+    first = first_at_place(facts.unit[ok], task.periodic)
+    pairs = contradictions(first, facts.y[ok], exact, ROUNDING / task.inverse_temperature)
+    return [(int(ok[earlier]), int(ok[later])) for earlier, later in pairs]
 
 
 def energies_without_shift(task: Task, y: FloatArray, variance: float | FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ from zhat.estimators.base import Task, energies_without_shift, log_noise_correct
 from zhat.estimators.knowledge import Knowledge, put_to_the_test
 from zhat.estimators.landscape import Landscape
 from zhat.estimators.rounds import Round
-from zhat.estimators.surrogate import Surrogate
+from zhat.estimators.surrogate import Surrogate, modelled
 from zhat.evaluations import Evaluations
 
 #: The sd of a predicted height is at least this: what is foretold to the last bit has no standardised residual.
@@ -109,7 +109,7 @@ def insight_of_process(
     """
     variances = noise_variances(task, facts.y, facts.noise_std, found.learned_noise)
     draws = np.arange(n_first, len(facts))[facts.ok[n_first:]]
-    design = np.flatnonzero(facts.ok[:n_first])
+    design = modelled(task, facts.head(n_first))[0]
     finite = np.isfinite(facts.y[design])
     smallest_sd = SMALLEST_SD / task.inverse_temperature
     told = _left_out(first.process, smallest_sd)

@@ -14,6 +14,7 @@ from zhat.core.cliffs import beyond_cliffs
 from zhat.core.failing import failing_region
 from zhat.core.logspace import effective_sample_size, log_mean_exp
 from zhat.core.models import Heights, ModelSpec, compressed, relevant_height
+from zhat.core.repeats import ROUNDING, without_repeats
 from zhat.core.walls import Walls
 from zhat.estimators.base import Task, energies_without_shift, noise_variances
 from zhat.evaluations import Evaluations
@@ -70,7 +71,7 @@ class Seen:
 
 @dataclass(frozen=True, eq=False)
 class Knowledge:
-    """Facts as the rounds see them, failed ones left out.
+    """Facts as the rounds see them, failed ones and repeats of exact ones left out.
 
     Attributes
     ----------
@@ -161,16 +162,20 @@ class Knowledge:
         return max(FAR_ABOVE * relevant_height(self.x.shape[1]), float(np.median(height)))
 
 
-def knowledge(task: Task, seen: Seen, learned: float) -> Knowledge:
-    """Return the facts that have a value. ``learned`` is the noise variance of λ times those that are told none."""
+def knowledge(task: Task, seen: Seen, learned: float = math.nan) -> Knowledge:
+    """Return the facts that have a value.
+
+    ``learned`` is the noise variance of λ times those that are told none; while it is not learned yet, it is NaN.
+    """
     ok = ~np.isnan(seen.y)
     scale = task.inverse_temperature
     variances = noise_variances(task, seen.y[ok], seen.noise_std[ok])
     noise = np.where(np.isnan(variances), learned, scale**2 * variances)
-    y = energies_without_shift(task, seen.y[ok], noise / scale**2)
-    position = np.flatnonzero(ok).astype(float)
+    y = scale * energies_without_shift(task, seen.y[ok], np.where(np.isnan(noise), 0.0, noise / scale**2))
+    x, position = seen.unit[ok], np.flatnonzero(ok).astype(float)
+    rows, y, noise = without_repeats(x, y, noise, task.periodic, ROUNDING)
     failed = seen.unit[~ok]
-    return Knowledge(seen.unit[ok], scale * y, noise, position, len(seen), task.periodic, task.quantiles, failed)
+    return Knowledge(x[rows], y, noise, position[rows], len(seen), task.periodic, task.quantiles, failed)
 
 
 @dataclass(frozen=True, eq=False)

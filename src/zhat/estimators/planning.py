@@ -158,7 +158,9 @@ def cloud(known: Knowledge, generator: np.random.Generator) -> FloatArray:
     """
     dim = known.x.shape[1]
     lowest = unrolled(known.x[np.argsort(known.y)[: 2 * dim + 2]], known.periodic)
-    values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(lowest.T)))
+    # A single one may be anywhere in the cube.
+    spread = np.atleast_2d(np.cov(lowest.T)) if len(lowest) > 1 else np.eye(dim) / 12.0
+    values, vectors = np.linalg.eigh(spread)
     root = vectors * np.sqrt(np.maximum(values, 1e-8))
     scale = np.array(CLOUD_SCALES)[generator.integers(len(CLOUD_SCALES), size=N_DRAWS)]
     steps = (generator.standard_normal((N_DRAWS, dim)) * scale[:, None]) @ root.T

@@ -21,7 +21,7 @@ from zhat.core.kernels import Covariance
 from zhat.core.models import Model, ModelSpec, Surrogate
 from zhat.core.target import QUICK, Target
 from zhat.core.torus import embed
-from zhat.estimators.base import Task, noise_variances
+from zhat.estimators.base import Task
 from zhat.estimators.comparison import (
     MOST_COMPARED_LAST,
     MOST_KEPT,
@@ -221,15 +221,13 @@ def _make_round(task: Task, seen: Seen, before: Round | None, is_last: bool) -> 
 
 def _learned_noise(task: Task, seen: Seen, before: Round | None) -> float:
     """Return the noise variance of λ times an energy that was told none, as the data tell it; 0 where all is known."""
-    known = knowledge(task, seen, 0.0)
-    told = noise_variances(task, seen.y, seen.noise_std)[known.position[np.isfinite(known.y)].astype(np.intp)]
-    if not np.any(np.isnan(told)):
+    data = knowledge(task, seen).heights()
+    if not np.any(np.isnan(data.noise)):
         return 0.0
-    data = known.heights()
     # Those that matter; by what the surrogate made of them, as the lowest values seen owe it to their noise.
     height = data.height if before is None else before.surrogate.model.height(data.x)
     near = np.argsort(height, kind="stable")[: max(16, len(height) // 2)]
-    others = None if np.all(np.isnan(told[near])) else task.inverse_temperature**2 * told[near]
+    others = None if np.all(np.isnan(data.noise[near])) else data.noise[near]
     return learned_noise(embed(data.x[near], task.periodic), data.height[near], others)
 
 

@@ -9,12 +9,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from zhat.core.arrays import FloatArray
+from zhat.core.arrays import FloatArray, IndexArray
 from zhat.core.design import maximum_variance_design
 from zhat.core.fit import Structure, fit
 from zhat.core.gp import GaussianProcess
 from zhat.core.kernels import Covariance, Kernel
 from zhat.core.quadrature import LogIntegral, trapezoid
+from zhat.core.repeats import ROUNDING, without_repeats
 from zhat.core.target import Target, target
 from zhat.core.torus import Periodic, columns, embed, gradient_on_cube
 from zhat.core.trend import Trend
@@ -149,10 +150,19 @@ def surrogate(settings: SurrogateSettings, task: Task, facts: Evaluations) -> Su
     """
     if not np.any(np.isfinite(facts.y)):
         return None
-    ok = facts.ok
-    unit, y = facts.unit[ok], finite_energies(facts.y[ok])
-    variances = noise_variances(task, facts.y[ok], facts.noise_std[ok])
-    return _surrogate(settings, task, unit.tobytes(), y.tobytes(), variances.tobytes())
+    rows, y, variances = modelled(task, facts)
+    return _surrogate(settings, task, facts.unit[rows].tobytes(), y.tobytes(), variances.tobytes())
+
+
+def modelled(task: Task, facts: Evaluations) -> tuple[IndexArray, FloatArray, FloatArray]:
+    """Return which facts a surrogate is made of, their energies and their noise variances, NaN where to be learned."""
+    (ok,) = np.nonzero(facts.ok)
+    variances = noise_variances(task, facts.y, facts.noise_std)[ok]
+    smallest = ROUNDING / task.inverse_temperature
+    rows, y, variances = without_repeats(
+        facts.unit[ok], finite_energies(facts.y[ok]), variances, task.periodic, smallest
+    )
+    return ok[rows], y, variances
 
 
 @lru_cache(maxsize=8)

@@ -21,7 +21,7 @@ from zhat.errors import InvalidArgument
 from zhat.estimate import Estimate
 from zhat.estimators.base import NoiseKind
 from zhat.evaluations import Evaluations, Outcome
-from zhat.given import given_evaluations
+from zhat.given import given_evaluations, refuse_contradictions
 from zhat.prior import Transform
 from zhat.problem import Energy, check_number, interpret, quantity_of, whole
 from zhat.run import Point
@@ -121,6 +121,7 @@ class Study:
         )  # fmt: skip
         given = given_evaluations(domain, x0, y0, quantity=told.called("y0"), u0=u0)
         settings.estimator.check(settings.task(len(given)))
+        refuse_contradictions(settings.task(len(given)), given)
         rows = (given.unit, given.x, given.outcomes())
         return cls(Store.create(Path(path), settings_out(settings), journal, lambda made: made.give(*rows)), settings)
 
@@ -347,7 +348,10 @@ class Study:
         """
         quantity = self._settings.quantity.called("y0")
         given = given_evaluations(self._settings.domain, x, y, quantity=quantity, u0=u)
-        self._settings.estimator.check(self._settings.task(self.n_given + len(given)))
+        task = self._settings.task(self.n_given + len(given))
+        self._settings.estimator.check(task)
+        known = self.evaluations
+        refuse_contradictions(task, known.followed_by(given), len(known))
         self._store.give(given.unit, given.x, given.outcomes())
 
     def estimate(self) -> Estimate:
