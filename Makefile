@@ -4,13 +4,25 @@ BIN := .venv/bin
 # One BLAS thread a process: the tests run on every core already, and results do not depend on the machine.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test lint bench accuracy cost coverage noise plan certificate curve studies gallery docs clean
+.PHONY: demo test test-minimum lint bench accuracy cost coverage noise plan certificate curve studies gallery docs clean
 
 demo: .venv/installed
 	$(ONE_THREAD) $(BIN)/zhat demo
 
 test: .venv/installed
 	$(ONE_THREAD) $(BIN)/python -m pytest -n auto --dist worksteal
+
+# With the oldest releases that pyproject.toml allows. That these are deprecated by newer ones of what they stand on is
+# no fault of ours.
+test-minimum: build/minimum/installed
+	$(ONE_THREAD) build/minimum/bin/python -m pytest -n auto --dist worksteal -W ignore::DeprecationWarning tests/unit
+
+build/minimum/installed: pyproject.toml scripts/minimum.py
+	$(PYTHON) -m venv --clear build/minimum
+	$(PYTHON) scripts/minimum.py > build/minimum/constraints.txt
+	build/minimum/bin/python -m pip install --quiet --disable-pip-version-check \
+	    --constraint build/minimum/constraints.txt --editable '.[dev]'
+	touch $@
 
 lint: .venv/installed
 	$(BIN)/ruff check .

@@ -152,7 +152,7 @@ def _from_document(document: dict[str, Any]) -> Estimate:
         budget=fields.whole("budget", document["budget"], at_least=1),
         seed=fields.seed("seed", document["seed"]),
         domain=domain,
-        evaluations=evaluations,
+        evaluations=evaluations.within_range(float(document["inverse_temperature"])),
         diagnostics={
             key: value if isinstance(value, str) else fields.any_number(key, fields.table(key, value)["number"])
             for key, value in diagnostics.items()

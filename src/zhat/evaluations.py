@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,10 @@ from zhat.tracebacks import RaisedElsewhere, traceback_text
 
 #: Of so many different reasons to fail the first traceback is kept.
 MOST_TRACEBACKS = 20
+
+#: λ times an energy, or its noise, beyond this is more than arithmetic can square: e^{-λf} vanishes whatever else is
+#: seen, or no integral can be told from it.
+LARGEST_EXPONENT = 1e100
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,8 @@ class Evaluations:
     unit
         The same on the unit cube, as the estimator asked for it: to the last bit what a later ask depends on.
     y
-        The energies; NaN where the evaluation failed, +inf where the integrand vanishes. Shape ``(n,)``.
+        The energies; NaN where the evaluation failed, +inf where the integrand vanishes, as it does where λ times the
+        energy is above 1e100. Shape ``(n,)``.
     failure
         For each evaluation, why it failed; "" where it did not.
     seconds
@@ -165,6 +170,29 @@ class Evaluations:
         """Return the rows as outcomes, without their tracebacks."""
         columns = (self.y.tolist(), self.failure, self.seconds.tolist(), self.noise_std.tolist())
         return [Outcome(*row) for row in zip(*columns, strict=True)]
+
+    def within_range(self, inverse_temperature: float) -> Evaluations:
+        """Return the table in which no λ times a value is beyond `LARGEST_EXPONENT`.
+
+        Higher ones are +inf, at which the integrand vanishes as it does there; lower ones have failed, as −inf would
+        have; and so have those with more noise than that.
+        """
+        with np.errstate(over="ignore"):
+            exponent, noise = inverse_temperature * self.y, inverse_temperature * self.noise_std
+        too_high = np.isfinite(self.y) & (exponent > LARGEST_EXPONENT)
+        refused = (exponent < -LARGEST_EXPONENT) | (noise > LARGEST_EXPONENT)
+        if not np.any(too_high | refused):
+            return self
+        reasons = list(self.failure)
+        for row in np.flatnonzero(refused):
+            what = (
+                f"a noise of {self.noise_std[row]:g}"
+                if noise[row] > LARGEST_EXPONENT
+                else f"an energy of {self.y[row]:g}"
+            )
+            reasons[row] = f"{what}: times λ = {inverse_temperature:g}, that is beyond ±{LARGEST_EXPONENT:g}"
+        y = np.where(refused, np.nan, np.where(too_high, np.inf, self.y))
+        return replace(self, y=y, failure=tuple(reasons))
 
     def failures_by_reason(self) -> list[tuple[str, int]]:
         """Return each reason with how often it occurred, the most frequent first."""

@@ -84,11 +84,16 @@ def _from_cube(domain: Domain, unit: FloatArray) -> FloatArray:
     return x
 
 
-def refuse_contradictions(task: Task, facts: Evaluations, n_before: int = 0, quantity: Quantity = ENERGY) -> None:
-    """Raise if an exact value that is given contradicts another one at the same place.
+def refuse_unusable(task: Task, facts: Evaluations, n_before: int = 0, quantity: Quantity = ENERGY) -> None:
+    """Raise if what is given is too low or too noisy for arithmetic, or contradicts other exact values.
 
     ``facts`` are what was known before, ``n_before`` rows, and below them what is given.
     """
+    reasons = facts.within_range(task.inverse_temperature).failure[n_before:]
+    wrong = next((row for row, reason in enumerate(reasons) if reason), None)
+    if wrong is not None:
+        value = quantity.sign * float(facts.y[n_before + wrong])
+        raise InvalidArgument(quantity.given_as, value, f"other units; row {wrong} has {reasons[wrong]}")
     for earlier, later in contradictory(task, facts):
         if later < n_before:
             # Of what is known already, nothing can be refused.

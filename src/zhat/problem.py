@@ -22,6 +22,10 @@ from zhat.texts import in_words
 #: deviations of their noise. What it returns is checked, whatever it claims.
 Energy = Callable[[FloatArray], Any]
 
+#: The λ that arithmetic can square, with all that it is multiplied by. What is beyond is so for its units alone.
+SMALLEST_INVERSE_TEMPERATURE = 1e-40
+LARGEST_INVERSE_TEMPERATURE = 1e40
+
 #: The noise's standard deviation: one number, None to learn it, or a function that takes what the energy takes.
 NoiseStd = float | Callable[[FloatArray], Any] | None
 
@@ -96,7 +100,7 @@ class Problem:
         """Refuse what cannot be integrated."""
         if not callable(self.energy):
             raise InvalidArgument(self.quantity.name, self.energy, "a function of a point that returns a number")
-        check_number("inverse_temperature", self.inverse_temperature, "a finite number above 0", above=0.0)
+        check_inverse_temperature(self.inverse_temperature)
         if callable(self.noise_std):
             self._check_noise_function(self.noise_std)
         elif self.noise_std is not None:
@@ -182,14 +186,28 @@ class Problem:
 
 
 def check_number(
-    argument: str, value: object, wanted: str, above: float = -math.inf, at_least: float = -math.inf
+    argument: str,
+    value: object,
+    wanted: str,
+    above: float = -math.inf,
+    at_least: float = -math.inf,
+    at_most: float = math.inf,
 ) -> None:
-    """Raise unless ``value`` is a finite real number above, or at least, a bound."""
+    """Raise unless ``value`` is a finite real number above, or at least, a bound, and at most another."""
     if isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_):
         number = float(value)
-        if math.isfinite(number) and number > above and number >= at_least:
+        if math.isfinite(number) and number > above and at_least <= number <= at_most:
             return
     raise InvalidArgument(argument, value, wanted)
+
+
+def check_inverse_temperature(value: object, or_else: str = "") -> None:
+    """Raise unless ``value`` is a λ that arithmetic can square."""
+    wanted = (
+        f"a finite number above 0{or_else}, from {SMALLEST_INVERSE_TEMPERATURE:g} to {LARGEST_INVERSE_TEMPERATURE:g}"
+    )
+    bounds = {"at_least": SMALLEST_INVERSE_TEMPERATURE, "at_most": LARGEST_INVERSE_TEMPERATURE}
+    check_number("inverse_temperature", value, wanted, **bounds)
 
 
 def whole(argument: str, value: object, at_least: int) -> int:

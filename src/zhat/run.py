@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,8 +19,8 @@ from zhat.errors import EnergyError, EstimatorError
 from zhat.estimate import Estimate
 from zhat.estimators import Estimator
 from zhat.estimators.base import NoiseKind
-from zhat.evaluations import Evaluations, Outcome, exception_of
-from zhat.given import given_evaluations, refuse_contradictions
+from zhat.evaluations import LARGEST_EXPONENT, Evaluations, Outcome, exception_of
+from zhat.given import given_evaluations, refuse_unusable
 from zhat.prior import PriorTransform
 from zhat.problem import Energy, NoiseStd, Problem, whole
 from zhat.settings import Settings
@@ -143,21 +144,30 @@ def run(
     given = given_evaluations(settings.domain, x0, y0, problem.with_noise, problem.quantity, u0)
     workers = whole("workers", workers, at_least=1)
     settings.estimator.check(settings.task(len(given)))
-    refuse_contradictions(settings.task(len(given)), given, quantity=problem.quantity)
+    refuse_unusable(settings.task(len(given)), given, quantity=problem.quantity)
     ledger = MemoryLedger(settings, given)
     with _facts_carried(ledger, problem):
         with make_pool(problem, workers, executor) as pool, _progress(progress) as report:
             loop(ledger, pool, lambda: report(ledger.n_spent, settings.budget))
         facts = ledger.facts()
-        if len(facts) == 0:
-            asked = f"{type(settings.estimator).__name__}.ask"
-            raise EstimatorError(f"{asked} returned no point; wanted: at least one of the unit cube")
-        if not np.any(facts.ok):
-            (reason, count), *_ = facts.failures_by_reason()
-            name = problem.quantity.name
-            message = f"none of {len(facts)} evaluations of the {name} succeeded; {count} x {reason}"
-            raise EnergyError(message) from ledger.first_error
+        _check_there_is_a_value(settings, ledger, facts, problem.quantity.name)
         return settings.conclude(facts, len(given))
+
+
+def _check_there_is_a_value(settings: Settings, ledger: MemoryLedger, facts: Evaluations, name: str) -> None:
+    """Raise where there is nothing to conclude from, and say why."""
+    if len(facts) == 0:
+        asked = f"{type(settings.estimator).__name__}.ask"
+        raise EstimatorError(f"{asked} returned no point; wanted: at least one of the unit cube")
+    if not np.any(facts.ok):
+        (reason, count), *_ = facts.failures_by_reason()
+        message = f"none of {len(facts)} evaluations of the {name} succeeded; {count} x {reason}"
+        raise EnergyError(message) from ledger.first_error
+    if not np.any(np.isfinite(facts.y)) and math.isfinite(ledger.lowest):
+        raise EnergyError(
+            f"of {len(facts)} evaluations of the {name}, the lowest energy is {ledger.lowest:g}; wanted: one that "
+            f"times λ = {settings.inverse_temperature:g} is at most {LARGEST_EXPONENT:g}, or other units"
+        )
 
 
 @contextlib.contextmanager
@@ -271,13 +281,19 @@ class MemoryLedger:
         """How many evaluations were told."""
         return len(self._told)
 
+    @property
+    def lowest(self) -> float:
+        """The lowest energy that was given or told, however large; infinite if there is none."""
+        told = np.array([outcome.value for outcome in self._told.values()])
+        return float(np.nanmin(np.concatenate([self._given.y, told]), initial=math.inf))
+
     def facts(self) -> Evaluations:
         """Return all facts, in the order in which they were told."""
         if not self._told:
-            return self._given
+            return self._given.within_range(self._settings.inverse_temperature)
         unit = np.array([self._chosen[number] for number in self._told])
-        outcomes = list(self._told.values())
-        return self._given.extended(self._settings.domain.to_user(unit), unit, outcomes)
+        facts = self._given.extended(self._settings.domain.to_user(unit), unit, list(self._told.values()))
+        return facts.within_range(self._settings.inverse_temperature)
 
     def ask(self, n: int = 1) -> list[Point]:
         """Return the next points."""
@@ -307,6 +323,9 @@ class MemoryLedger:
 
     def _choose(self, n: int) -> None:
         facts, settings = self.facts(), self._settings
+        # Values that are too large for arithmetic have failed as well.
+        if settings.too_many_failed(facts.n_failed, self.n_spent):
+            return
         pending = np.array([self._chosen[number] for number in self._open]).reshape(-1, settings.domain.dim)
         left = settings.budget - self.n_spent - len(pending)
         # With nothing under way there is no harm in all that the method can say by now.

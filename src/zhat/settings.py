@@ -18,9 +18,9 @@ from zhat.estimate import Estimate
 from zhat.estimators import Estimator, Finding, Task, named
 from zhat.estimators.base import CONVERGED, NoiseKind, contradictory, rounding_error
 from zhat.estimators.returned import checked_finding, checked_points
-from zhat.evaluations import Evaluations
+from zhat.evaluations import LARGEST_EXPONENT, Evaluations
 from zhat.prior import Prior
-from zhat.problem import ENERGY, Energy, NoiseStd, Problem, Quantity, check_number, whole
+from zhat.problem import ENERGY, Energy, NoiseStd, Problem, Quantity, check_inverse_temperature, check_number, whole
 from zhat.threads import one_blas_thread
 
 #: An energy that has failed so often and never succeeded is given up.
@@ -101,6 +101,8 @@ class Settings:
         if not (callable(noise_std) or noise_std is None):
             wanted = "a finite number of at least 0, a function of the point, or None to learn it"
             check_number("noise_std", noise_std, wanted, at_least=0.0)
+            most = LARGEST_EXPONENT / largest
+            check_number("noise_std", noise_std, f"at most {most:g}, as λ = {largest:g}: in other units", at_most=most)
         check_number("largest_failed_share", largest_failed_share, "a number from 0 to 1", at_least=0.0)
         if largest_failed_share > 1.0:
             raise InvalidArgument("largest_failed_share", largest_failed_share, "a number from 0 to 1")
@@ -213,5 +215,5 @@ def _largest_first(given: float | Sequence[float] | FloatArray) -> list[float]:
     if not values:
         raise InvalidArgument("inverse_temperature", given, wanted)
     for value in values:
-        check_number("inverse_temperature", value, wanted, above=0.0)
+        check_inverse_temperature(value, ", or several of them")
     return sorted({float(value) for value in values}, reverse=True)

@@ -16,9 +16,10 @@ class KnownFacts:
     Outcomes that were told since the last look are added below. After a change of an earlier one, all are read anew.
     """
 
-    def __init__(self, store: Store, dim: int) -> None:
+    def __init__(self, store: Store, dim: int, inverse_temperature: float) -> None:
         self._store = store
         self._dim = dim
+        self._inverse_temperature = inverse_temperature
         self._n_changes = 0
         self._forget()
 
@@ -45,7 +46,7 @@ class KnownFacts:
         """Return all facts, and how many of them were given, as of one moment: others tell all the time."""
         self._read()
         given, asked = self._tables["given"], self._tables["asked"]
-        return given.followed_by(asked), len(given)
+        return given.followed_by(asked).within_range(self._inverse_temperature), len(given)
 
     def _read(self) -> None:
         """Read what was told since the last look, by anybody."""

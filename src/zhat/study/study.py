@@ -21,7 +21,7 @@ from zhat.errors import InvalidArgument
 from zhat.estimate import Estimate
 from zhat.estimators.base import NoiseKind
 from zhat.evaluations import Evaluations, Outcome
-from zhat.given import given_evaluations, refuse_contradictions
+from zhat.given import given_evaluations, refuse_unusable
 from zhat.prior import Transform
 from zhat.problem import Energy, check_number, interpret, quantity_of, whole
 from zhat.run import Point
@@ -61,7 +61,7 @@ class Study:
         self._store = store
         store.dim = settings.domain.dim
         self._settings = settings
-        self._facts = KnownFacts(store, settings.domain.dim)
+        self._facts = KnownFacts(store, settings.domain.dim, settings.inverse_temperature)
 
     @classmethod
     def create(
@@ -121,7 +121,7 @@ class Study:
         )  # fmt: skip
         given = given_evaluations(domain, x0, y0, quantity=told.called("y0"), u0=u0)
         settings.estimator.check(settings.task(len(given)))
-        refuse_contradictions(settings.task(len(given)), given)
+        refuse_unusable(settings.task(len(given)), given)
         rows = (given.unit, given.x, given.outcomes())
         return cls(Store.create(Path(path), settings_out(settings), journal, lambda made: made.give(*rows)), settings)
 
@@ -351,7 +351,7 @@ class Study:
         task = self._settings.task(self.n_given + len(given))
         self._settings.estimator.check(task)
         known = self.evaluations
-        refuse_contradictions(task, known.followed_by(given), len(known))
+        refuse_unusable(task, known.followed_by(given), len(known))
         self._store.give(given.unit, given.x, given.outcomes())
 
     def estimate(self) -> Estimate:
