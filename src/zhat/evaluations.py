@@ -179,20 +179,17 @@ class Evaluations:
         """
         with np.errstate(over="ignore"):
             exponent, noise = inverse_temperature * self.y, inverse_temperature * self.noise_std
-        too_high = np.isfinite(self.y) & (exponent > LARGEST_EXPONENT)
-        refused = (exponent < -LARGEST_EXPONENT) | (noise > LARGEST_EXPONENT)
-        if not np.any(too_high | refused):
+        finite, too_noisy = np.isfinite(self.y), noise > LARGEST_EXPONENT
+        refused = finite & ((exponent < -LARGEST_EXPONENT) | too_noisy)
+        too_high = finite & (exponent > LARGEST_EXPONENT)
+        if not np.any(refused | too_high | too_noisy):
             return self
         reasons = list(self.failure)
         for row in np.flatnonzero(refused):
-            what = (
-                f"a noise of {self.noise_std[row]:g}"
-                if noise[row] > LARGEST_EXPONENT
-                else f"an energy of {self.y[row]:g}"
-            )
+            what = f"a noise of {self.noise_std[row]:g}" if too_noisy[row] else f"an energy of {self.y[row]:g}"
             reasons[row] = f"{what}: times λ = {inverse_temperature:g}, that is beyond ±{LARGEST_EXPONENT:g}"
         y = np.where(refused, np.nan, np.where(too_high, np.inf, self.y))
-        return replace(self, y=y, failure=tuple(reasons))
+        return replace(self, y=y, failure=tuple(reasons), noise_std=np.where(too_noisy, np.nan, self.noise_std))
 
     def failures_by_reason(self) -> list[tuple[str, int]]:
         """Return each reason with how often it occurred, the most frequent first."""

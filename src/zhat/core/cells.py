@@ -20,6 +20,11 @@ NODES = {1: 8, 2: 6, 3: 5}
 FIRST_CELLS = {1: 16, 2: 8, 3: 4}
 #: Splits go on in portions of about this many points, so that each is decided on what the last one found.
 PORTION = 32_768
+#: Narrower cells are not split: there are hardly numbers left between the nodes of one.
+SMALLEST_WIDTH = 2.0**-46
+#: And they are split in so many portions at most: where one cell at a time is worse than all others together, and so
+#: on for ever, no number of them would do.
+MOST_PORTIONS = 1000
 #: Proposals at a time, and in all, before exact draws are given up.
 LARGEST_PROPOSAL = 16_384
 MAX_PROPOSALS = 400_000
@@ -75,19 +80,22 @@ class AdaptiveGrid:
             # What is under half of the tolerance all together may stay; the largest of the rest go first.
             order = np.argsort(-self._log_error)
             tail = np.logaddexp.accumulate(self._log_error[order][::-1])[::-1]
-            order = order[tail > log_total + math.log(0.5 * tolerance)]
+            order = order[(tail > log_total + math.log(0.5 * tolerance)) & (self._width[order] > SMALLEST_WIDTH)]
             if len(order) == 0:
                 return
             self._split(order[: self._portion(max_points)])
 
     def refine_for_draws(self, acceptance: float = 0.3, max_points: int = 400_000) -> None:
         """Split cells until proposals are accepted with about this probability, or ``max_points`` have been spent."""
-        while self.n_points < max_points:
+        for _ in range(MOST_PORTIONS):
+            if self.n_points >= max_points:
+                return
             envelope = self._log_cell_sums(self._log_values + self._margins())
             # A cell in which the integrand vanishes has an envelope of −inf, and no excess.
             finite = np.where(np.isfinite(envelope), envelope, 0.0)
             excess = envelope + np.log1p(-np.exp(np.minimum(self._log_masses() - finite, -1e-12)))
-            if self.log_integral - log_sum_exp(envelope) > math.log(acceptance):
+            excess[self._width <= SMALLEST_WIDTH] = -np.inf
+            if self.log_integral - log_sum_exp(envelope) > math.log(acceptance) or np.all(excess == -np.inf):
                 return
             order = np.argsort(-excess)
             share = np.exp(np.logaddexp.accumulate(excess[order]) - log_sum_exp(excess))

@@ -13,7 +13,7 @@ from zhat.core.logspace import effective_sample_size, log_mean_exp, relative_sta
 from zhat.core.models import relevant_height
 from zhat.core.repeats import ROUNDING, contradictions, first_at_place
 from zhat.errors import InvalidArgument
-from zhat.evaluations import Evaluations
+from zhat.evaluations import LARGEST_EXPONENT, Evaluations
 
 #: Averages that rest on fewer terms than this, and on fewer than half of them, have no error that can be believed.
 FEW_EFFECTIVE = 8.0
@@ -170,7 +170,11 @@ def contradictory(task: Task, facts: Evaluations) -> list[tuple[int, int]]:
 
 def energies_without_shift(task: Task, y: FloatArray, variance: float | FloatArray) -> FloatArray:
     """Return values whose mean is the energy: those whose likelihood has the right mean lie λσ²/2 too high."""
-    return y - 0.5 * task.inverse_temperature * variance if task.noise_kind == "likelihood" else y
+    if task.noise_kind == "energy":
+        return y
+    # A noise that was learned may be as large as the values are.
+    largest = LARGEST_EXPONENT / task.inverse_temperature
+    return np.asarray(y - np.minimum(0.5 * task.inverse_temperature * variance, largest))
 
 
 def learned_shift_error(task: Task, facts: Evaluations, variance: float) -> float:
