@@ -20,7 +20,7 @@ from zhat.estimate import Estimate
 from zhat.estimators import Estimator
 from zhat.estimators.base import NoiseKind
 from zhat.evaluations import LARGEST_EXPONENT, Evaluations, Outcome, exception_of
-from zhat.given import given_evaluations, refuse_unusable
+from zhat.given import given_evaluations
 from zhat.prior import PriorTransform
 from zhat.problem import Energy, NoiseStd, Problem, whole
 from zhat.settings import Settings
@@ -143,8 +143,7 @@ def run(
     """Spend the budget on a problem and return the estimate."""
     given = given_evaluations(settings.domain, x0, y0, problem.with_noise, problem.quantity, u0)
     workers = whole("workers", workers, at_least=1)
-    settings.estimator.check(settings.task(len(given)))
-    refuse_unusable(settings.task(len(given)), given, quantity=problem.quantity)
+    settings.check_given(given, quantity=problem.quantity)
     ledger = MemoryLedger(settings, given)
     with _facts_carried(ledger, problem):
         with make_pool(problem, workers, executor) as pool, _progress(progress) as report:
@@ -324,7 +323,7 @@ class MemoryLedger:
     def _choose(self, n: int) -> None:
         facts, settings = self.facts(), self._settings
         # Values that are too large for arithmetic have failed as well.
-        if settings.too_many_failed(facts.n_failed, self.n_spent):
+        if settings.too_many_failed(facts.ok[len(self._given) :]):
             return
         pending = np.array([self._chosen[number] for number in self._open]).reshape(-1, settings.domain.dim)
         left = settings.budget - self.n_spent - len(pending)

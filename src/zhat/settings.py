@@ -19,6 +19,7 @@ from zhat.estimators import Estimator, Finding, Task, named
 from zhat.estimators.base import CONVERGED, NoiseKind, contradictory, rounding_error
 from zhat.estimators.returned import checked_finding, checked_points
 from zhat.evaluations import LARGEST_EXPONENT, Evaluations
+from zhat.given import refuse_unusable
 from zhat.prior import Prior
 from zhat.problem import ENERGY, Energy, NoiseStd, Problem, Quantity, check_inverse_temperature, check_number, whole
 from zhat.threads import one_blas_thread
@@ -140,6 +141,15 @@ class Settings:
             others=self.others,
             quantiles=self.domain.quantiles,
         )
+
+    def check_given(
+        self, given: Evaluations, n_given: int = 0, known: Evaluations | None = None, quantity: Quantity = ENERGY
+    ) -> None:
+        """Refuse evaluations that the method cannot use; ``n_given`` were given before, among all that are known."""
+        known = Evaluations.empty(self.domain.dim) if known is None else known
+        task = self.task(n_given + len(given))
+        self.estimator.check(task)
+        refuse_unusable(task, known.followed_by(given), len(known), quantity)
 
     def choose(self, facts: Evaluations, n_given: int, pending: FloatArray, n: int) -> FloatArray:
         """Return up to ``n`` points of the unit cube that the estimator wants evaluated next, shape ``(k, d)``."""

@@ -315,7 +315,7 @@ class Search:
 
     def unpack(self, parameters: FloatArray) -> tuple[Covariance, float | FloatArray]:
         """Return the kernel and the noise at these coordinates, in units of the scaled data."""
-        noise = self._noise(math.exp(parameters[-1])) if self.learns_noise else self.noise
+        noise = np.where(self.free, math.exp(parameters[-1]), self.noise) if self.learns_noise else self.noise
         width = self.n_lengths + 1
         groups = [self._kernel(parameters[group * width : (group + 1) * width]) for group in range(self.n_groups)]
         if self.structure != "additive":
@@ -323,10 +323,6 @@ class Search:
         one_axis, all_axes = groups
         by_axis = [Kernel(self.nu, one_axis.lengthscale, one_axis.scale, group) for group in self.groups]
         return SumKernel((*by_axis, all_axes)), noise
-
-    def _noise(self, learned: float) -> FloatArray:
-        """Return the noise variances if this is the one that is learned."""
-        return np.where(self.free, learned, self.noise)
 
     def _kernel(self, parameters: FloatArray) -> Kernel:
         log_lengths = parameters[: self.n_lengths]
@@ -365,7 +361,7 @@ class Search:
         for share in START_LENGTHSCALES:
             kernel = self._start_kernel(share * self.diagonal)
             x, y, trend = self.likelihood.x, self.likelihood.y, self.likelihood.trend
-            gp = GaussianProcess.condition(kernel, x, y, self._noise(1e-2), trend)
+            gp = GaussianProcess.condition(kernel, x, y, np.where(self.free, 1e-2, self.noise), trend)
             # With the noise as a share of the scale, the best scale is known; the search then frees the two.
             scale = float(np.clip(y @ gp.weights / len(y), 1e-4, 1e4))
             point = self.parameters_of(self.rescaled(kernel, scale * self.spread**2))

@@ -21,7 +21,7 @@ from zhat.errors import InvalidArgument
 from zhat.estimate import Estimate
 from zhat.estimators.base import NoiseKind
 from zhat.evaluations import Evaluations, Outcome
-from zhat.given import given_evaluations, refuse_unusable
+from zhat.given import given_evaluations
 from zhat.prior import Transform
 from zhat.problem import Energy, check_number, interpret, quantity_of, whole
 from zhat.run import Point
@@ -120,8 +120,7 @@ class Study:
             rkhs_norm=rkhs_norm, rkhs_kernel=rkhs_kernel, largest_failed_share=largest_failed_share, quantity=told,
         )  # fmt: skip
         given = given_evaluations(domain, x0, y0, quantity=told.called("y0"), u0=u0)
-        settings.estimator.check(settings.task(len(given)))
-        refuse_unusable(settings.task(len(given)), given)
+        settings.check_given(given, quantity=told.called("y0"))
         rows = (given.unit, given.x, given.outcomes())
         return cls(Store.create(Path(path), settings_out(settings), journal, lambda made: made.give(*rows)), settings)
 
@@ -348,10 +347,7 @@ class Study:
         """
         quantity = self._settings.quantity.called("y0")
         given = given_evaluations(self._settings.domain, x, y, quantity=quantity, u0=u)
-        task = self._settings.task(self.n_given + len(given))
-        self._settings.estimator.check(task)
-        known = self.evaluations
-        refuse_unusable(task, known.followed_by(given), len(known))
+        self._settings.check_given(given, self.n_given, self.evaluations, quantity)
         self._store.give(given.unit, given.x, given.outcomes())
 
     def estimate(self) -> Estimate:
