@@ -19,8 +19,9 @@ from zhat.core.belief import (
 )
 from zhat.core.envelope import envelope_at
 from zhat.core.gp import GaussianProcess
+from zhat.core.heights import Heights
 from zhat.core.kernels import Kernel, SumKernel
-from zhat.core.models import Coordinates, Heights, Model, ModelSpec, fit_envelope, fit_model
+from zhat.core.models import Coordinates, Model, ModelSpec, fit_envelope, fit_model
 from zhat.core.target import Region
 
 N_DRAWS = 4000

@@ -24,6 +24,7 @@ from zhat.core.arrays import sobol
 from zhat.core.envelope import envelope_at
 from zhat.core.fit import LengthscalePrior
 from zhat.core.gp import GaussianProcess
+from zhat.core.heights import RELEVANT_HEIGHT, RELEVANT_HEIGHT_PER_AXIS, Heights
 from zhat.core.kernels import Kernel
 from zhat.core.models import (
     ADDITIVE_PENALTY,
@@ -31,11 +32,8 @@ from zhat.core.models import (
     FAR_NOISE,
     HIGHEST,
     LENGTH_PRIOR_LOG_STD,
-    RELEVANT_HEIGHT,
-    RELEVANT_HEIGHT_PER_AXIS,
     WARP_PENALTY,
     Coordinates,
-    Heights,
     Model,
     ModelSpec,
     _log_jacobian,

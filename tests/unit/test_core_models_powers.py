@@ -26,13 +26,13 @@ from zhat.core.arrays import sobol
 from zhat.core.design import nearest_volumes
 from zhat.core.envelope import envelope_at
 from zhat.core.gp import GaussianProcess
+from zhat.core.heights import Heights
 from zhat.core.kernels import Kernel
 from zhat.core.left_out import left_out_error
 from zhat.core.models import (
     HIGHEST,
     LARGEST_EXPONENT,
     Coordinates,
-    Heights,
     Model,
     ModelSpec,
     _log_jacobian,

@@ -11,8 +11,9 @@ from height_models import CONSTANT, QUADRATIC, heights_of
 from zhat.core.arrays import sobol
 from zhat.core.coordinates import Coordinates
 from zhat.core.gp import GaussianProcess
+from zhat.core.heights import Heights
 from zhat.core.kernels import Kernel
-from zhat.core.models import FAR_NOISE, Heights, ModelSpec, fit_model
+from zhat.core.models import FAR_NOISE, ModelSpec, fit_model
 from zhat.core.polynomial import MOST_CANDIDATES, all_terms, choose_terms
 from zhat.core.torus import embed
 from zhat.core.trend import Polynomial, basis, gradient, n_terms

@@ -8,7 +8,8 @@ import pytest
 
 import zhat
 from zhat.core.coordinates import Coordinates
-from zhat.core.models import Heights, ModelSpec, Surrogate, fit_model
+from zhat.core.heights import Heights
+from zhat.core.models import ModelSpec, Surrogate, fit_model
 from zhat.estimators import Task, named
 from zhat.estimators.gauss import gauss_rule, has_rule, n_nodes, nearest_nodes, rule, rule_value, with_checks
 from zhat.estimators.knowledge import Seen

@@ -8,7 +8,8 @@ from scipy.stats import norm
 import zhat
 from zhat.core.arrays import sobol
 from zhat.core.coordinates import EDGE, Coordinates, scores
-from zhat.core.models import Heights, ModelSpec, Surrogate, fit_model
+from zhat.core.heights import Heights
+from zhat.core.models import ModelSpec, Surrogate, fit_model
 from zhat.core.target import QUICK
 from zhat.estimators.base import Task
 from zhat.estimators.comparison import compare_heights, distribution, is_a_mirage, without_mirages

@@ -13,8 +13,9 @@ from zhat.core.coordinates import Coordinates, n_trend_terms
 from zhat.core.design import candidate_set, maximum_variance_design, nearest_volumes
 from zhat.core.fit import Search, fit
 from zhat.core.gp import GaussianProcess
+from zhat.core.heights import Heights
 from zhat.core.kernels import Kernel, SumKernel
-from zhat.core.models import Heights, ModelSpec, fit_model
+from zhat.core.models import ModelSpec, fit_model
 from zhat.core.sampling import langevin_endpoints
 from zhat.core.target import narrow_target
 from zhat.core.torus import circular_mean, clip, columns, embed, gradient_on_cube, reflect, shortest, unrolled

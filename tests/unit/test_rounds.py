@@ -7,7 +7,8 @@ import pytest
 
 import zhat
 from zhat.core.coordinates import Coordinates
-from zhat.core.models import Heights, ModelSpec
+from zhat.core.heights import Heights
+from zhat.core.models import ModelSpec
 from zhat.estimators.comparison import HIGHEST_SUM, _neighbours
 
 

@@ -8,8 +8,9 @@ from height_models import CONSTANT, QUADRATIC, heights_of, student
 from zhat.core.arrays import sobol
 from zhat.core.coordinates import Coordinates
 from zhat.core.gp import GaussianProcess
+from zhat.core.heights import Heights
 from zhat.core.kernels import Kernel
-from zhat.core.models import Heights, Model, Surrogate, fit_model, modelled_values
+from zhat.core.models import Model, Surrogate, fit_model, modelled_values
 from zhat.core.target import QUICK
 from zhat.estimators.comparison import distribution
 from zhat.estimators.knowledge import Knowledge

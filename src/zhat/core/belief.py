@@ -11,9 +11,10 @@ from scipy.special import log_ndtr
 
 from zhat.core.arrays import FloatArray, blocks
 from zhat.core.fit import Search
+from zhat.core.heights import LARGEST_HARMLESS_NOISE, Heights
 from zhat.core.kernels import Kernel
 from zhat.core.logspace import log_mean_exp, log_sum_exp
-from zhat.core.models import INTEGRAND, LARGEST_HARMLESS_NOISE, Heights, Model, fit_model
+from zhat.core.models import INTEGRAND, Model, fit_model
 from zhat.core.target import Region, evenly_spread
 
 #: Models whose evidence is this much worse than the best's, as a logarithm, have no say.

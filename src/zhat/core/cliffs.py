@@ -12,7 +12,8 @@ from scipy.spatial.distance import cdist
 
 from zhat.core.arrays import BoolArray
 from zhat.core.coordinates import Coordinates, n_trend_terms
-from zhat.core.models import Heights, ModelSpec, fit_model
+from zhat.core.heights import Heights
+from zhat.core.models import ModelSpec, fit_model
 from zhat.core.torus import embed
 from zhat.core.trend import TrendName
 

@@ -15,7 +15,7 @@ from scipy.special import logsumexp, ndtr, ndtri
 
 from zhat.core.arrays import FloatArray, Surface
 from zhat.core.coordinates import EDGE
-from zhat.core.models import relevant_height
+from zhat.core.heights import relevant_height
 from zhat.core.target import Region
 
 #: Lines parallel to an axis, through points that are distributed like the integrand.

@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from zhat.core.arrays import FloatArray
-from zhat.core.models import DEEPEST, Heights, Model
+from zhat.core.heights import Heights
+from zhat.core.models import DEEPEST, Model
 
 
 def left_out_error(model: Model, data: Heights, volumes: FloatArray) -> float:

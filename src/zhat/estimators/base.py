@@ -9,8 +9,8 @@ from typing import Literal, Protocol
 import numpy as np
 
 from zhat.core.arrays import FloatArray
+from zhat.core.heights import relevant_height
 from zhat.core.logspace import effective_sample_size, log_mean_exp, relative_standard_error
-from zhat.core.models import relevant_height
 from zhat.core.repeats import ROUNDING, contradictions, first_at_place
 from zhat.errors import InvalidArgument
 from zhat.evaluations import LARGEST_EXPONENT, Evaluations

@@ -13,18 +13,10 @@ from zhat.core.arrays import FloatArray, Surface
 from zhat.core.coordinates import Coordinates, n_trend_terms
 from zhat.core.design import nearest_volumes
 from zhat.core.fit import SMOOTHNESSES
+from zhat.core.heights import Heights, relevant_height
 from zhat.core.kernels import Covariance
 from zhat.core.left_out import left_out_error
-from zhat.core.models import (
-    INTEGRAND,
-    LARGEST_EXPONENT,
-    Heights,
-    Model,
-    ModelSpec,
-    Surrogate,
-    fit_model,
-    relevant_height,
-)
+from zhat.core.models import INTEGRAND, LARGEST_EXPONENT, Model, ModelSpec, Surrogate, fit_model
 from zhat.core.target import QUICK, Effort, Target, target
 from zhat.core.torus import Periodic
 from zhat.core.trend import TrendName

@@ -9,7 +9,8 @@ from scipy.special import ndtr
 
 from zhat.core.arrays import sobol
 from zhat.core.coordinates import n_trend_terms
-from zhat.core.models import DEEPEST, FEW_LOW_PER_AXIS, Heights, Model, Surrogate
+from zhat.core.heights import FEW_LOW_PER_AXIS, Heights
+from zhat.core.models import DEEPEST, Model, Surrogate
 from zhat.core.target import Region
 from zhat.estimators.comparison import MIRAGE_SD
 from zhat.estimators.knowledge import Knowledge, Prediction, far_surprise

@@ -12,8 +12,9 @@ import numpy as np
 from zhat.core.arrays import FloatArray, IndexArray
 from zhat.core.cliffs import beyond_cliffs
 from zhat.core.failing import failing_region
+from zhat.core.heights import Heights, relevant_height
 from zhat.core.logspace import effective_sample_size, log_mean_exp
-from zhat.core.models import Heights, ModelSpec, compressed, relevant_height
+from zhat.core.models import ModelSpec, compressed
 from zhat.core.repeats import ROUNDING, without_repeats
 from zhat.core.walls import Walls
 from zhat.estimators.base import Task, energies_without_shift, noise_variances

@@ -21,16 +21,9 @@ from zhat.core.belief import plausible, plausible_variants, smoothness_doubt
 from zhat.core.coordinates import Coordinates
 from zhat.core.design import nearest_volumes
 from zhat.core.gp import GaussianProcess
+from zhat.core.heights import RELEVANT_HEIGHT, RELEVANT_HEIGHT_PER_AXIS, Heights, relevant_height
 from zhat.core.logspace import effective_sample_size
-from zhat.core.models import (
-    RELEVANT_HEIGHT,
-    RELEVANT_HEIGHT_PER_AXIS,
-    Heights,
-    Model,
-    ModelSpec,
-    Surrogate,
-    relevant_height,
-)
+from zhat.core.models import Model, ModelSpec, Surrogate
 from zhat.core.paths import posterior_deviations
 from zhat.core.target import QUICK, evenly_spread
 from zhat.core.torus import embed

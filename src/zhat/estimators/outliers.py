@@ -14,7 +14,8 @@ from dataclasses import replace
 import numpy as np
 
 from zhat.core.arrays import FloatArray, IndexArray
-from zhat.core.models import Heights, Model, fit_model
+from zhat.core.heights import Heights
+from zhat.core.models import Model, fit_model
 from zhat.estimators.knowledge import Knowledge
 
 #: Suspects are predicted worse than this, in sds; at most such a share of all values is.

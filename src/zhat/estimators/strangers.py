@@ -15,7 +15,8 @@ from scipy.spatial.distance import cdist
 
 from zhat.core.acquire import DOUBTFUL_SDS, MODE_HEIGHT, choose_batch
 from zhat.core.arrays import BoolArray, FloatArray
-from zhat.core.models import Heights, Model, ModelSpec, Surrogate
+from zhat.core.heights import Heights
+from zhat.core.models import Model, ModelSpec, Surrogate
 from zhat.core.target import Region
 from zhat.core.torus import embed, reflect
 from zhat.estimators.comparison import compare_heights

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zhat.core.arrays import FloatArray
-from zhat.core.models import relevant_height
+from zhat.core.heights import relevant_height
 from zhat.errors import EnergyError, InvalidArgument
 from zhat.estimators.insight import Insight
 from zhat.threads import one_blas_thread
