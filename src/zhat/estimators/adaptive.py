@@ -50,7 +50,7 @@ from zhat.estimators.knowledge import Knowledge, Residual, Seen, knowledge, n_lo
 from zhat.estimators.landscape import Landscape, landscape_of_rounds
 from zhat.estimators.outliers import outliers
 from zhat.estimators.planning import N_DRAWS, next_points
-from zhat.estimators.rounds import Round, first_points, first_size, latest_round, round_at
+from zhat.estimators.rounds import Round, closing_round, first_points, first_size, latest_round
 from zhat.estimators.temperatures import LandscapeCurve, Temperatures, of_rule
 from zhat.evaluations import Evaluations
 
@@ -173,7 +173,7 @@ def _curve(task: Task, seen: Seen) -> LandscapeCurve:
 @lru_cache(maxsize=4)
 def _landscape(task: Task, seen: Seen) -> Landscape:
     """Return the surface for all temperatures, which is remembered too."""
-    last = round_at(task, seen, True)
+    last = closing_round(task, seen)
     if last is None:
         raise ValueError("no energy is finite")
     known = knowledge(task, seen, last.noise)
@@ -182,7 +182,7 @@ def _landscape(task: Task, seen: Seen) -> Landscape:
 
 def last_round(task: Task, facts: Evaluations) -> Round | None:
     """Return the round that knows all facts."""
-    return round_at(task, Seen.of(facts), True)
+    return closing_round(task, Seen.of(facts))
 
 
 def nothing_finite(facts: Evaluations) -> Finding:

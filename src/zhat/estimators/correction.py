@@ -13,7 +13,7 @@ from zhat.core.target import QUICK, THOROUGH, Effort, target
 from zhat.estimators.base import Task
 from zhat.estimators.comparison import MIRAGE_SD, without_mirages
 from zhat.estimators.knowledge import Knowledge, Prediction, Seen
-from zhat.estimators.rounds import Round, round_at
+from zhat.estimators.rounds import Round, latest_round
 
 #: Fewer draws than this correct nothing, nor do any whose weights are worth less than this share of them.
 FEWEST_DRAWS = 12
@@ -53,7 +53,7 @@ def drawn_surface(task: Task, seen: Seen, last: Round, known: Knowledge) -> Surf
     All of a few draws may have missed what it promises of unknown places: models that know more may deny it.
     """
     made = last_draws(last)
-    design = None if made is None else round_at(task, seen.head(made.start), False)
+    design = None if made is None else latest_round(task, seen.head(made.start))
     if made is None or design is None:
         return None
     return without_mirages(design.surrogate, last.models, known.lowest - made.lowest)

@@ -1,8 +1,8 @@
 """The rounds of the adaptive method: from the facts so far to a surrogate and the points to evaluate next.
 
 A round is a function of the facts before it and of the round before: which models to compare, where their
-hyperparameters were, and how well it predicted. Rounds are remembered, so that an ask costs no more than what is new;
-forgotten ones are simply done again.
+hyperparameters were, and how well it predicted. So rounds are made one after the other, from the first or from the last
+one that is still remembered of the same facts: an ask costs no more than what is new.
 """
 
 from __future__ import annotations
@@ -38,10 +38,15 @@ from zhat.estimators.comparison import (
 from zhat.estimators.gauss import has_rule, n_nodes, nearest_nodes, nodes_left, with_checks
 from zhat.estimators.knowledge import Knowledge, Prediction, Seen, knowledge, surprise
 from zhat.estimators.planning import DRAWS_A_LOOK, N_DRAWS, next_points, promises_lower
+from zhat.estimators.remembered import Remembered
 
 #: A round evaluates this share of what is known already and matters, and at least so many points.
 GROWTH = 0.2
 SMALLEST_ROUND = 4
+#: A run may be long, and little of what it knows may ever matter: after so many rounds, each evaluates at least this
+#: share of all that is known. A round costs the more the more is known, and there must not be ever more of them.
+MANY_ROUNDS = 64
+GROWTH_AFTER_MANY = 1 / 16
 #: Models are compared anew whenever the facts have grown by this factor.
 COMPARE_GROWTH = 1.6
 #: They are compared on at most so many heights, but for the last time.
@@ -145,25 +150,34 @@ def first_points(task: Task) -> FloatArray:
     return nearest_nodes(task, points) if has_rule(task) else points
 
 
-@lru_cache(maxsize=64)
-def round_at(task: Task, seen: Seen, is_last: bool) -> Round | None:
-    """Return the round that knows exactly these evaluations; None if it has nothing finite to go by.
+#: Rounds of any task and any facts; they are what they are whether they are remembered or not.
+_remembered: Remembered[Round] = Remembered()
 
-    ``is_last`` for the one that the estimate comes from: it compares all models and plans nothing.
+
+@lru_cache(maxsize=4)
+def closing_round(task: Task, seen: Seen) -> Round | None:
+    """Return the round that the estimate comes from, which knows all of these evaluations; None if none is finite.
+
+    It compares all models and plans nothing.
     """
-    return _make_round(task, seen, latest_round(task, seen, below=len(seen)), is_last)
+    return _make_round(task, seen, latest_round(task, seen, below=len(seen)), True)
 
 
 def latest_round(task: Task, seen: Seen, below: int | None = None) -> Round | None:
-    """Return the last round that begins with at most as many evaluations as there are, or with fewer than ``below``."""
+    """Return the last round that begins with at most as many evaluations as there are, or with fewer than ``below``.
+
+    None if the first has nothing finite to go by.
+    """
     limit = len(seen) if below is None else below - 1
-    found: Round | None = None
-    n = first_size(task)
-    while n <= limit:
-        found = round_at(task, seen.head(n), False)
-        if found is None or len(found.plan) == 0:
+    found = _remembered.latest(task, seen.head(limit))
+    n = first_size(task) if found is None else found.n + len(found.plan)
+    while n <= limit and (found is None or len(found.plan) > 0):
+        head = seen.head(n)
+        found = _make_round(task, head, found, False)
+        if found is None:
             break
-        n = found.n + len(found.plan)
+        _remembered.add(task, head, found)
+        n += len(found.plan)
     return found
 
 
@@ -240,7 +254,7 @@ def _plan(task: Task, made: Round, told: Knowledge, unit: FloatArray, view: View
     n_drawn = made.n_drawn or _decide_drawn(task, made, known)
     n_left = task.budget - made.n
     ending = n_left <= n_drawn
-    size = min(n_left if ending else n_left - n_drawn, max(SMALLEST_ROUND, task.dim, int(GROWTH * known.n_low())))
+    size = min(n_left if ending else n_left - n_drawn, _usual_size(task, made, known))
     nodes = None if known.is_noisy else nodes_left(task, made.surrogate, unit, density)
     # Where the integrand was found and lower ground is promised elsewhere, the promise is tested before anything is
     # drawn: all that is left of the budget would go there, and to nothing else.
@@ -264,6 +278,12 @@ def _plan(task: Task, made: Round, told: Knowledge, unit: FloatArray, view: View
         predictions=(*made.predictions, _predict(made, known, points, drawing)),
         plan=points,
     )
+
+
+def _usual_size(task: Task, made: Round, known: Knowledge) -> int:
+    """Return how many points a round evaluates while the budget lasts."""
+    size = max(SMALLEST_ROUND, task.dim, int(GROWTH * known.n_low()))
+    return size if len(made.predictions) < MANY_ROUNDS else max(size, int(GROWTH_AFTER_MANY * made.n))
 
 
 def _rotations(task: Task, draws: FloatArray) -> Rotations:

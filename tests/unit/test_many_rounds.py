@@ -1,0 +1,140 @@
+"""Rounds are made one after the other, each once, however many there are."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import zhat
+from zhat.core.arrays import sobol
+from zhat.estimators import rounds
+from zhat.estimators.adaptive import Adaptive
+from zhat.estimators.base import Task
+from zhat.evaluations import Evaluations, Outcome
+from zhat.settings import Settings
+
+BOUNDS = [(0.0, 1.0)]
+
+
+class TooMany(Exception):
+    """More rounds were made than there are."""
+
+
+def count_rounds(monkeypatch, most):
+    """Note how many evaluations each round that is made knows of, and give up when there are too many."""
+    made, make = [], rounds._make_round
+
+    def counted(task, seen, *others):
+        made.append(len(seen))
+        if len(made) > most:
+            raise TooMany
+        return make(task, seen, *others)
+
+    monkeypatch.setattr(rounds, "_make_round", counted)
+    return made
+
+
+def rounds_of_one_point(monkeypatch):
+    monkeypatch.setattr(rounds, "SMALLEST_ROUND", 1)
+    monkeypatch.setattr(rounds, "GROWTH", 0.0)
+    monkeypatch.setattr(rounds, "MANY_ROUNDS", 10**9, raising=False)
+
+
+def wavy(x):
+    return float(3.0 * np.sin(9.0 * x[0]) + 4.0 * x[0])
+
+
+def noisy_bowl(x, generator):
+    return float(np.sum((x - 0.4) ** 2) + 0.1 * generator.standard_normal())
+
+
+def test_rounds_grow_with_what_is_known_although_next_to_nothing_of_it_matters(monkeypatch):
+    monkeypatch.setattr(rounds, "MANY_ROUNDS", 6, raising=False)
+    made = count_rounds(monkeypatch, 200)
+    generator = np.random.default_rng(0)
+    # Noise of 100 in λ times the energy: one value is the lowest, and no other comes near it.
+    zhat.estimate(lambda x: noisy_bowl(x, generator), [(0, 1)] * 2, 1000.0, budget=120, noise_std=None, seed=0)
+    starts = np.unique(made)[:-1]
+    # Rounds of four to begin with; the last one before the draws and the draws themselves have what is left.
+    assert np.all(np.diff(starts[:6]) == rounds.SMALLEST_ROUND)
+    assert np.all(np.diff(starts[:-1])[6:] >= np.floor(starts[6:-2] / 16.0))
+    assert np.diff(starts)[-2] > rounds.SMALLEST_ROUND
+
+
+def table(x, task):
+    """Return the facts that a task's energy gives at points."""
+    outcomes = [Outcome(wavy(task.inverse_temperature * row), "", 0.0) for row in x]
+    settings = Settings.of(BOUNDS, budget=task.budget)
+    return Evaluations.empty(1).extended(settings.domain.to_user(x), x, outcomes)
+
+
+def next_point(task, facts):
+    return Adaptive().ask(task, facts, np.empty((0, 1)), 1)
+
+
+def forget_everything(monkeypatch):
+    monkeypatch.setattr(rounds, "_remembered", rounds.Remembered())
+    rounds.closing_round.cache_clear()
+
+
+def runs():
+    """Return tasks and their first points: two that differ in λ, and the first again with facts in another order."""
+    first, second = Task(1, 1.0, 60, seed=1), Task(1, 2.0, 60, seed=1)
+    x = sobol(60, 1, 3)
+    swapped = x.copy()
+    swapped[[20, 21]] = x[[21, 20]]
+    return [(first, x), (second, x), (first, swapped)]
+
+
+def test_runs_that_take_turns_ask_as_if_each_were_alone(monkeypatch):
+    alone = []
+    for task, x in runs():
+        forget_everything(monkeypatch)
+        alone.append([next_point(task, table(x[:n], task)) for n in range(17, 31, 2)])
+    forget_everything(monkeypatch)
+    turns = [[next_point(task, table(x[:n], task)) for task, x in runs()] for n in range(17, 31, 2)]
+    np.testing.assert_array_equal(np.swapaxes(turns, 0, 1), alone)
+    # Whatever came before, and in whatever order it is asked for.
+    backwards = [next_point(task, table(x[:n], task)) for task, x in runs() for n in reversed(range(17, 31, 2))]
+    np.testing.assert_array_equal(backwards, np.concatenate([points[::-1] for points in alone]))
+
+
+def test_runs_that_take_turns_make_no_round_twice(monkeypatch):
+    rounds_of_one_point(monkeypatch)
+    forget_everything(monkeypatch)
+    made = count_rounds(monkeypatch, 60)
+    for n in range(17, 31, 2):
+        for task, x in runs():
+            next_point(task, table(x[:n], task))
+    # Those of the first two and of the third from where it parts with the first, give or take models that are replaced.
+    assert len(set(made)) == 15
+    assert len(made) <= 1.1 * (15 + 15 + 9)
+
+
+def test_what_is_forgotten_is_made_again_and_is_the_same(monkeypatch):
+    task, x = runs()[0]
+    facts = table(x[:30], task)
+    forget_everything(monkeypatch)
+    found = Adaptive().estimate(task, facts)
+    forget_everything(monkeypatch)
+    monkeypatch.setattr("zhat.estimators.remembered.MOST", 1)
+    monkeypatch.setattr("zhat.estimators.remembered.FEWEST", 1)
+    assert Adaptive().estimate(task, facts).log_z == found.log_z
+    assert len(rounds._remembered) == 1
+    assert Adaptive().estimate(task, facts).diagnostics == found.diagnostics
+
+
+@pytest.mark.parametrize(("n", "expected"), [(10, 64), (1024, 16), (4096, 4)])
+def test_what_is_remembered_has_an_end(n, expected):
+    class Thing:
+        def __init__(self):
+            self.n = n
+
+    memory = rounds.Remembered()
+    task, x = runs()[0]
+    seen = rounds.Seen.of(table(x, task))
+    for seed in range(200):
+        memory.add(replace(task, seed=seed), seen, Thing())
+    assert len(memory) == expected
+    assert memory.latest(replace(task, seed=199), seen) is not None
+    assert memory.latest(task, seen) is None
