@@ -5,63 +5,27 @@ import mpmath
 import numpy as np
 import pytest
 
+from acquire_models import (
+    ENVELOPE,
+    KERNELS,
+    NONE_PENDING,
+    SPECS,
+    choose,
+    gap_wishes,
+    model_of,
+    region_of,
+    starts_of,
+    without,
+)
 from zhat.core import acquire
-from zhat.core.acquire import _Conditioned, choose_batch, distances_to_nearest, log_sinh
+from zhat.core.acquire import Wish, _Conditioned, distances_to_nearest, log_sinh
 from zhat.core.arrays import sobol
 from zhat.core.envelope import envelope_at
 from zhat.core.gp import GaussianProcess
-from zhat.core.kernels import Kernel, SumKernel
+from zhat.core.kernels import Kernel
 from zhat.core.models import HIGHEST, Coordinates, Model, ModelSpec, Surrogate
 from zhat.core.target import Region
 from zhat.core.walls import Walls
-
-NONE_PENDING = np.empty((0, 2))
-KERNELS = {
-    "rough": Kernel(0.5, 0.4, 1.5),
-    "smooth": Kernel(2.5, (0.3, 0.6), 0.8),
-    "sum": SumKernel((Kernel(1.5, 0.3, 0.5, (0,)), Kernel(1.5, 0.3, 0.5, (1,)), Kernel(1.5, 0.6, 0.4))),
-}
-SPECS = {
-    "height": ModelSpec(),
-    "warped": ModelSpec(trend="quadratic", warp=0.2),
-    "integrand": ModelSpec(warp=-1.0),
-    "root": ModelSpec(trend="quadratic", warp=-0.5),
-    "square": ModelSpec(trend="quadratic", warp=-2.0),
-}
-#: Of a quadratic, in the coordinates of the models: what is taken off the heights of powers.
-ENVELOPE = np.array([-0.3, 0.2, -0.3, 5.0, 1.0, 6.0])
-
-
-def model_of(kernel, trend="constant", spec=SPECS["height"], n=15, seed=0, noise=1e-4):
-    """Return a model of a bowl, whose lowest height is 0, in coordinates that are not the cube's."""
-    x = sobol(n, 2, seed)
-    height = 8.0 * np.sum((x - 0.4) ** 2, axis=1) + 0.3 * np.sin(9.0 * x[:, 0])
-    height -= np.min(height)
-    coordinates = Coordinates(np.array([0.4, 0.5]), np.array([[1.2, 0.3], [-0.2, 0.9]]))
-    envelope = ENVELOPE if spec.warp < 0.0 and spec.trend == "quadratic" else None
-    under = envelope_at(envelope, coordinates(x))
-    values = np.expm1(spec.warp * (height - under)) / spec.warp if spec.warp else height
-    process = GaussianProcess.condition(kernel, coordinates(x), values, noise, trend)
-    return Model(spec, coordinates, process, 0.0, None, envelope)
-
-
-def region_of(model, n=200):
-    """Return e^{-h} as weighted points."""
-    points = sobol(n, 2, 7)
-    weights = np.exp(-model.height(points))
-    return Region(points, weights / np.sum(weights))
-
-
-def choose(
-    surrogate, candidates, region, n, noise=0.0, pending=NONE_PENDING, start=0, explore_every=5, searching=False
-):
-    return choose_batch(
-        surrogate, candidates, region, n, noise, pending, start=start, explore_every=explore_every, searching=searching
-    )
-
-
-def without(candidates, point):
-    return candidates[np.any(candidates != point, axis=1)]
 
 
 def expected_state(model, process, points, region):
@@ -184,8 +148,10 @@ def test_what_is_neither_for_a_gap_nor_to_explore_takes_most_off_the_variance_of
     def modelled_noise(points):  # what the noise of a height is in what is modelled
         return noise / model.height_and_slope(points)[1] ** 2
 
-    # The seventh and the eighth, which are for nothing else.
-    chosen = choose(Surrogate(model, None), candidates, region, 2, noise, start=6)
+    # Two in a row, which are for nothing else.
+    starts = starts_of(Wish.INTEGRAL)
+    first = next(start for start in starts if start + 1 in starts)
+    chosen = choose(Surrogate(model, None), candidates, region, 2, noise, start=first)
     process = model.process
     for point in chosen:
         left = [
@@ -207,34 +173,12 @@ def test_a_search_goes_where_a_lower_bound_is_lowest():
     np.testing.assert_array_equal(chosen[0], candidates[best])
 
 
-@pytest.mark.parametrize("far", [False, True])
-@pytest.mark.parametrize("turn", [1, 2])
-@pytest.mark.parametrize("spec", ["height", "warped", "square"])
-def test_one_in_a_few_looks_where_a_mode_may_hide(spec, turn, far):
-    model = model_of(Kernel(2.5, 0.25, 0.1 if spec == "square" else 0.8), spec=SPECS[spec], noise=1e-6)
-    candidates, region = sobol(200, 2, 3), region_of(model)
-    z, warp = model.coordinates(candidates), model.spec.warp
-    value, sd = model.process.mean(z), np.sqrt(model.process.variance(z))
-    # What is modelled where the height is so low that it matters: the height, or a power of e^{±height}.
-    above = acquire.MODE_HEIGHT - envelope_at(model.envelope, z)
-    low = (np.exp(warp * above) - 1.0) / warp if warp else above
-    # Too high to matter, but not by so many sds that it must be so.
-    hidden = (value > low) & (value - acquire.DOUBTFUL_SDS * sd < low)
-    assert 1 < np.sum(hidden) < np.sum(value > low)
-    # Where least is known, or where least would have to be wrong.
-    wish = sd if far else -(value - low) / sd
-    best = np.flatnonzero(hidden)[np.argmax(wish[hidden])]
-    every = 7 if far else acquire.BORDER_EVERY
-    chosen = choose(Surrogate(model, None), candidates, region, 1, start=turn * every - 1, explore_every=7)
-    np.testing.assert_array_equal(chosen[0], candidates[best])
-
-
-@pytest.mark.parametrize("number", [acquire.BORDER_EVERY, 7])
+@pytest.mark.parametrize("wish", [Wish.BORDER, Wish.FAR])
 @pytest.mark.parametrize("spec", ["integrand", "root"])
-def test_the_integrand_or_its_root_has_all_that_may_hide_in_the_variance_of_the_integral(spec, number):
+def test_the_integrand_or_its_root_has_all_that_may_hide_in_the_variance_of_the_integral(spec, wish):
     model = model_of(Kernel(2.5, 0.25, 1e-3 if spec == "integrand" else 0.1), spec=SPECS[spec], noise=1e-6)
     candidates, region = sobol(200, 2, 3), region_of(model)
-    chosen = choose(Surrogate(model, None), candidates, region, 1, start=number - 1, explore_every=7)
+    chosen = choose(Surrogate(model, None), candidates, region, 1, start=starts_of(wish)[0])
     best = np.argmax(_Conditioned(model, candidates, region, 0.0).reduction())
     np.testing.assert_array_equal(chosen[0], candidates[best])
 
@@ -247,7 +191,7 @@ def test_one_in_many_looks_where_least_is_known():
     assert not np.any(
         (height > acquire.MODE_HEIGHT) & ((height - acquire.MODE_HEIGHT) < acquire.DOUBTFUL_SDS * np.sqrt(variance))
     )
-    chosen = choose(Surrogate(model, None), candidates, region, 1, start=acquire.EXPLORE_ANYWAY_EVERY - 1)
+    chosen = choose(Surrogate(model, None), candidates, region, 1, start=starts_of(Wish.FAR_ANYWAY)[0])
     np.testing.assert_array_equal(chosen[0], candidates[np.argmax(variance)])
 
 
@@ -269,7 +213,8 @@ def test_where_there_are_walls_one_in_a_few_looks_for_them():
     walls = Walls.around(x, x[:, 0] < 0.6)
     candidates = sobol(200, 2, 3)
     chosen = choose(Surrogate(model, walls), candidates, region_of(model), 8)
-    looks = chosen[acquire.WALL_EVERY - 1 :: acquire.WALL_EVERY]
+    looks = chosen[starts_of(Wish.WALL, walled=True, n=8)]
+    assert len(looks) == 4
     assert np.all(np.abs(looks[:, 0] - 0.6) < 0.1)
     # Not all at one place.
     assert np.ptp(looks[:, 1]) > 0.1
@@ -303,15 +248,6 @@ def test_the_integral_of_a_model_of_the_integrand_is_linear_in_its_process(spec)
     np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-9 * np.max(np.abs(expected)))
 
 
-def gap_wishes(surrogate, candidates, others):
-    """Return how large a gap each candidate is in the middle of, one by one."""
-    z, known = surrogate.model.coordinates(candidates), surrogate.model.coordinates(others)
-    known = np.vstack([surrogate.model.process.x, known])
-    distance = np.array([min(math.dist(point, other) for other in known) for point in z])
-    # The largest ball that holds no point, times the integrand.
-    return distance ** candidates.shape[1] * np.exp(-surrogate.height(candidates))
-
-
 @pytest.mark.parametrize("walled", [False, True])
 @pytest.mark.parametrize("spec", SPECS)
 def test_one_in_a_few_goes_where_most_of_the_integrand_is_farthest_from_any_point(spec, walled):
@@ -320,8 +256,8 @@ def test_one_in_a_few_goes_where_most_of_the_integrand_is_farthest_from_any_poin
     walls = Walls.around(x, x[:, 0] > 0.4) if walled else None
     surrogate = Surrogate(model_of(KERNELS["smooth"], SPECS[spec].process_trend, SPECS[spec]), walls)
     candidates, pending, region = sobol(80, 2, 3), sobol(3, 2, 5), region_of(surrogate.model)
-    batch = choose(surrogate, candidates, region, 2 * acquire.GAP_EVERY + 1, 0.01, pending)
-    for number in range(0, len(batch), acquire.GAP_EVERY):
+    batch = choose(surrogate, candidates, region, 24, 0.01, pending)
+    for number in starts_of(Wish.GAP, walled=walled, n=len(batch)):
         # Of data, of points that are being observed and of points chosen earlier.
         wish = gap_wishes(surrogate, candidates, np.vstack([pending, batch[:number]]))
         taken = np.array([np.any(np.all(batch[:number] == point, axis=1)) for point in candidates])
@@ -337,7 +273,7 @@ def line_model(x, height):
 def gap_point(surrogate, candidates, pending):
     points = candidates[:, None]
     region = Region(points, np.full(len(points), 1.0 / len(points)))
-    return choose(surrogate, points, region, 1, 0.0, np.array(pending).reshape(-1, 1), 0)[0, 0]
+    return choose(surrogate, points, region, 1, 0.0, np.array(pending).reshape(-1, 1), starts_of(Wish.GAP)[0])[0, 0]
 
 
 def test_on_a_line_where_all_is_alike_the_largest_gap_is_filled_first():
@@ -363,8 +299,9 @@ def test_of_two_gaps_the_one_with_more_of_the_integrand_is_filled(width, middle)
 def test_a_search_has_no_time_for_gaps():
     model = model_of(Kernel(2.5, 0.3, 25.0))
     surrogate, candidates, region = Surrogate(model, None), sobol(100, 2, 3), region_of(model)
-    numbers = [acquire.GAP_EVERY * turn for turn in range(3)]
-    chosen = {tuple(choose(surrogate, candidates, region, 1, start=n, searching=True)[0]) for n in numbers}
+    chosen = {
+        tuple(choose(surrogate, candidates, region, 1, start=start, searching=True)[0]) for start in starts_of(Wish.GAP)
+    }
     gap = candidates[np.argmax(gap_wishes(surrogate, candidates, NONE_PENDING))]
     assert len(chosen) == 1
     assert tuple(gap) not in chosen

@@ -1,16 +1,22 @@
 """Where to look next: batches that shrink the uncertainty of log Z, and that look where a mode may hide.
 
-Two wishes share a batch. The first is quadrature's: the point that takes most off the variance of ∫ e^{-h}, to first
-order in the surrogate's uncertainty. The second is optimisation's: a place that the surrogate thinks too high to
-matter, but not by many standard deviations. Each choice is conditioned on those before it, whose values do not matter
-for that. While the surrogate is so uncertain that first order means nothing, the first wish is replaced by the point
-of largest optimistic uncertainty, log sinh(z·sd) − h, which is the sd of the integrand where the sd is small and a
-lower confidence bound of h where it is large.
+Several wishes share a batch. The first is quadrature's: the point that takes most off the variance of ∫ e^{-h}, to
+first order in the surrogate's uncertainty. Others are optimisation's: a place that the surrogate thinks too high to
+matter, but not by many standard deviations; the largest gap between points; where exactly a wall is. Each choice is
+conditioned on those before it, whose values do not matter for that. While the surrogate is so uncertain that first
+order means nothing, the first wish is replaced by the point of largest optimistic uncertainty, log sinh(z·sd) − h,
+which is the sd of the integrand where the sd is small and a lower confidence bound of h where it is large.
+
+Every wish has a share of the points, and the one that is farthest behind its share has the next: none can keep another
+from its turn, whichever of them there are.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from enum import Enum, auto
+from fractions import Fraction
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -19,12 +25,15 @@ from zhat.core.arrays import FloatArray, blocks
 from zhat.core.models import INTEGRAND, Model, Surrogate
 from zhat.core.target import Region
 
-#: One in so many points looks for modes on the border of what is known, if there is anything to find.
-BORDER_EVERY = 3
-#: One in so many explores even if the surrogate sees no need to.
-EXPLORE_ANYWAY_EVERY = 12
-#: One in so many goes where most of the integrand is farthest from any point: whatever the model, surprises are there.
-GAP_EVERY = 4
+#: The share of the points that goes where most of the integrand is farthest from any point: whatever the model,
+#: surprises are there.
+GAP_SHARE = Fraction(1, 4)
+#: Of the points that explore, the share that looks for modes on the border of what is known and not far from it; and
+#: the share that looks far away even if the surrogate sees no need to.
+BORDER_SHARE = Fraction(1, 2)
+ANYWAY_SHARE = Fraction(1, 4)
+#: Where there are walls, the share of the points that looks for where exactly. The others share what is left.
+WALL_SHARE = Fraction(1, 2)
 #: A place may hide a mode if so many standard deviations take its height to the one below.
 DOUBTFUL_SDS = 5.0
 MODE_HEIGHT = 3.0
@@ -32,10 +41,57 @@ MODE_HEIGHT = 3.0
 LARGEST_FIRST_ORDER_SD = 1.0
 #: Optimism where it is not.
 OPTIMISTIC_SDS = 1.5
-#: Where there are walls, one in so many points looks for where exactly.
-WALL_EVERY = 2
 #: Variances below this share of the prior one are rounding.
 ROUNDING = 1e-14
+
+
+class Wish(Enum):
+    """What a point may be chosen for."""
+
+    INTEGRAL = auto()
+    GAP = auto()
+    BORDER = auto()
+    FAR = auto()
+    FAR_ANYWAY = auto()
+    WALL = auto()
+
+
+def shares(explore_every: int, searching: bool, walled: bool) -> dict[Wish, Fraction]:
+    """Return the share of the points that each wish has, which sum to 1.
+
+    Parameters
+    ----------
+    explore_every
+        One in so many explores.
+    searching
+        Whether low ground is yet to be found, and all else but walls can wait.
+    walled
+        Whether there are walls.
+    """
+    exploring = Fraction(0) if searching else Fraction(1, explore_every)
+    found = {
+        Wish.GAP: Fraction(0) if searching else GAP_SHARE,
+        Wish.BORDER: BORDER_SHARE * exploring,
+        Wish.FAR: (1 - BORDER_SHARE - ANYWAY_SHARE) * exploring,
+        Wish.FAR_ANYWAY: ANYWAY_SHARE * exploring,
+    }
+    found[Wish.INTEGRAL] = max(1 - sum(found.values()), Fraction(0))
+    left = (1 - WALL_SHARE if walled else 1) / sum(found.values())
+    return {wish: left * share for wish, share in found.items()} | ({Wish.WALL: WALL_SHARE} if walled else {})
+
+
+def turns(shares: Mapping[Wish, Fraction], start: int, n: int) -> list[Wish]:
+    """Return whose turn it is for each of ``n`` points, if so many came before by the same shares."""
+    # When so many have had their turn, all have had their shares exactly, and it begins again.
+    start %= math.lcm(*(share.denominator for share in shares.values()))
+    behind = dict.fromkeys(shares, Fraction(0))
+    found: list[Wish] = []
+    for _ in range(start + n):
+        for wish, share in shares.items():
+            behind[wish] += share
+        found.append(max(behind, key=lambda wish: behind[wish]))
+        behind[found[-1]] -= 1
+    return found[start:]
 
 
 class _Conditioned:
@@ -115,9 +171,9 @@ def choose_batch(
     pending
         Points that are being observed already.
     start
-        How many points were chosen before: every so many explore.
+        How many points were chosen before.
     explore_every
-        One in so many looks for modes far from what is known.
+        One in so many looks for modes where the surrogate sees none.
     searching
         Whether low ground is yet to be found, and all else can wait.
     """
@@ -126,8 +182,8 @@ def choose_batch(
     for index in range(len(candidates), len(points)):
         state.observe(index)
     chosen: list[int] = []
-    for number in range(start + 1, start + n + 1):
-        wish = state.wish(number, explore_every, searching)
+    for turn in turns(shares(explore_every, searching, surrogate.walls is not None), start, n):
+        wish = state.wish(turn, searching)
         chosen.append(int(np.argmax(np.where(state.available, wish, -np.inf))))
         state.observe(chosen[-1])
     return points[chosen]
@@ -164,21 +220,21 @@ class _State:
             self._doubt = self._doubt * self._walls.unlike(self._points, self._points[chosen])
         self._process.observe(chosen)
 
-    def wish(self, number: int, explore_every: int, searching: bool) -> FloatArray:
-        """Return how much each point is wished for as the one of this number."""
-        if self._doubt is not None and number % WALL_EVERY == 0:
+    def wish(self, turn: Wish, searching: bool) -> FloatArray:
+        """Return how much each point is wished for when it is this wish's turn."""
+        if turn is Wish.WALL and self._doubt is not None:
             return np.asarray(np.log(np.maximum(self._doubt, 1e-300)) - self._height)
-        if number % GAP_EVERY == 1 and not searching:
+        if turn is Wish.GAP:
             return np.asarray(
                 self._points.shape[1] * np.log(self._distance + 1e-300) - self._height - self._walls_height
             )
-        far, near = number % explore_every == 0, number % BORDER_EVERY == 0
-        if (far or near) and not searching:
-            found = None if self._tells_all else self._explore(far)
+        if turn in (Wish.BORDER, Wish.FAR, Wish.FAR_ANYWAY):
+            found = None if self._tells_all else self._explore(turn is not Wish.BORDER)
             if found is not None:
                 return found
-            if number % EXPLORE_ANYWAY_EVERY == 0:
+            if turn is Wish.FAR_ANYWAY:
                 return self._process.sd()
+        # Where there is nothing to explore, the point is the integral's.
         if self._is_first_order and not searching:
             return self._process.reduction()
         if self._is_power:
