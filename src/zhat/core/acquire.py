@@ -75,9 +75,10 @@ def shares(explore_every: int, searching: bool, walled: bool) -> dict[Wish, Frac
         Wish.FAR: (1 - BORDER_SHARE - ANYWAY_SHARE) * exploring,
         Wish.FAR_ANYWAY: ANYWAY_SHARE * exploring,
     }
-    found[Wish.INTEGRAL] = max(1 - sum(found.values()), Fraction(0))
-    left = (1 - WALL_SHARE if walled else 1) / sum(found.values())
-    return {wish: left * share for wish, share in found.items()} | ({Wish.WALL: WALL_SHARE} if walled else {})
+    found[Wish.INTEGRAL] = max(1 - sum(found.values(), Fraction(0)), Fraction(0))
+    of_walls = {Wish.WALL: WALL_SHARE} if walled else {}
+    left = (1 - sum(of_walls.values(), Fraction(0))) / sum(found.values(), Fraction(0))
+    return {wish: left * share for wish, share in found.items()} | of_walls
 
 
 def turns(shares: Mapping[Wish, Fraction], start: int, n: int) -> list[Wish]:

@@ -51,6 +51,7 @@ from zhat.estimators.landscape import Landscape, landscape_of_rounds
 from zhat.estimators.outliers import outliers
 from zhat.estimators.planning import N_DRAWS, next_points
 from zhat.estimators.rounds import Round, closing_round, first_points, first_size, latest_round
+from zhat.estimators.streams import Purpose
 from zhat.estimators.temperatures import LandscapeCurve, Temperatures, of_rule
 from zhat.evaluations import Evaluations
 
@@ -72,8 +73,6 @@ OF_MODELS = ("surrogate_error", "model_error", "hyperparameter_error")
 MOST_OUTLIERS_NAMED = 5
 #: A curve is left to a rule that is still right at so many times the largest λ of it.
 BEYOND_LARGEST = 1.5
-#: Generators' purposes, beyond those of the rounds.
-_FRESH_PLAN, _INTEGRAL, _HIDDEN, _FRINGE = 1_000_003, 1_000_033, 1_000_037, 1_000_081
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ class Adaptive:
         current = latest_round(task, Seen.of(facts))
         if current is None:
             # Nothing finite yet: look on all over the cube.
-            return sobol(task.budget, task.dim, task.generator(0))[start:stop]
+            return sobol(task.budget, task.dim, task.generator(Purpose.FIRST_POINTS))[start:stop]
         asked = {row.tobytes() for row in np.vstack([facts.unit[current.n :], pending])}
         left = [place for place, row in enumerate(current.plan) if row.tobytes() not in asked]
         if left:
@@ -120,7 +119,7 @@ class Adaptive:
             # The last draws had the last word: it was about the surrogate that they came from.
             heights = drawn_surface(task, seen, last, last.known)
         heights = heights or without_mirages(last.surrogate, last.models)
-        return target(heights, 1.0, task.dim, task.generator(_INTEGRAL), THOROUGH, task.periodic)
+        return target(heights, 1.0, task.dim, task.generator(Purpose.INTEGRAL), THOROUGH, task.periodic)
 
     def surface(self, task: Task, facts: Evaluations) -> tuple[Surface, int]:
         """Return the surrogate of the energy on the unit cube, and how many evaluations came before the last draws."""
@@ -160,7 +159,7 @@ def _resolves_up_to(task: Task, facts: Evaluations, largest: float) -> bool:
     if last is None:
         return False
     ratio = BEYOND_LARGEST * max(largest, own) / own
-    density = target(last.surrogate.height, ratio, task.dim, task.generator(_INTEGRAL), THOROUGH, task.periodic)
+    density = target(last.surrogate.height, ratio, task.dim, task.generator(Purpose.INTEGRAL), THOROUGH, task.periodic)
     return resolves(task, last.surrogate, density.log_integral, ratio)
 
 
@@ -194,7 +193,7 @@ def nothing_finite(facts: Evaluations) -> Finding:
 
 def _fresh_plan(task: Task, facts: Evaluations, pending: FloatArray, current: Round, n: int) -> FloatArray:
     """Return points chosen given everything that was asked, told or not: the round's own plan is spent."""
-    generator = task.generator(_FRESH_PLAN + len(facts) + len(pending))
+    generator = task.generator(Purpose.FRESH_PLAN, len(facts) + len(pending))
     density = to_be_seen(current.surrogate, task.dim, generator, QUICK)
     draws = density.rough_draws(N_DRAWS, generator)
     known = current.known
@@ -211,17 +210,17 @@ def _fresh_plan(task: Task, facts: Evaluations, pending: FloatArray, current: Ro
 def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
     seen = Seen.of(facts)
     known = last.known
-    density = distribution(last.surrogate, task.dim, task.generator(_INTEGRAL), THOROUGH)
+    density = distribution(last.surrogate, task.dim, task.generator(Purpose.INTEGRAL), THOROUGH)
     integral, region, walls = density.log_integral, density.region(N_REGION), last.surrogate.walls
     wrong, drawn = surprise(last.predictions, known), residual(last.predictions, known)
     shift, parts, doubts = _of_models(known, last, region, wrong)
     # Every look at a place of no interest that finds none makes hidden modes less likely.
     chance = 1.0 / (1.0 + n_looks(last.predictions, known, HIDDEN_HEIGHT))
-    explorer, generator = _explorer(last), task.generator(_HIDDEN)
+    explorer, generator = _explorer(last), task.generator(Purpose.HIDDEN)
     hidden = hidden_mass(explorer, last.predictions, known, integral.value, generator, chance, sharper=True)
     parts |= {
         "hidden_mass": hidden,
-        "fringe_error": fringe_error(explorer, known, integral.value, task.generator(_FRINGE)),
+        "fringe_error": fringe_error(explorer, known, integral.value, task.generator(Purpose.FRINGE)),
         "search_error": search_error(last.surrogate.model, known, region),
         "wall_error": 0.0 if walls is None else walls.relative_error(region.points, region.weights),
         "quadrature_error": integral.error,

@@ -13,6 +13,7 @@ from zhat.core.heights import relevant_height
 from zhat.core.logspace import effective_sample_size, log_mean_exp, relative_standard_error
 from zhat.core.repeats import ROUNDING, contradictions, first_at_place
 from zhat.errors import InvalidArgument
+from zhat.estimators.streams import stream
 from zhat.evaluations import LARGEST_EXPONENT, Evaluations
 
 #: Averages that rest on fewer terms than this, and on fewer than half of them, have no error that can be believed.
@@ -72,9 +73,9 @@ class Task:
     others: tuple[float, ...] = ()
     quantiles: tuple[int, ...] = ()
 
-    def generator(self, purpose: int) -> np.random.Generator:
-        """Return the generator for one of the estimator's purposes, numbered by it."""
-        return np.random.default_rng([self.seed, purpose])
+    def generator(self, purpose: int, counter: int = 0) -> np.random.Generator:
+        """Return the generator for a `Purpose`, or for one of many times that it comes up, by their number."""
+        return stream(self.seed, purpose, counter)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from zhat.core.torus import Periodic
 from zhat.core.trend import TrendName
 from zhat.core.walls import Walls
 from zhat.estimators.base import Task
+from zhat.estimators.streams import Purpose
 
 #: Models are compared on at most so many heights when the last word is to be said, and so many of them are kept.
 MOST_COMPARED_LAST = 192
@@ -48,8 +49,6 @@ WARPS = (0.0, 0.06, 0.1, 0.15, 0.2, 0.3, 0.5)
 #: A surrogate whose height has a larger sd than this where it sees most of the integrand sees what nobody knows.
 MIRAGE_SD = 3.0
 N_MIRAGE = 128
-#: A generator's purpose.
-_MIRAGE = 1_000_121
 #: Coordinates in which the integrand is round: those whose quantiles were taken to scores first, and others.
 Rotations = dict[bool, Coordinates]
 
@@ -167,7 +166,7 @@ def is_a_mirage(task: Task, model: Model, walls: Walls | None) -> bool:
     """
     if is_sure(model):
         return False
-    generator = task.generator(_MIRAGE)
+    generator = task.generator(Purpose.MIRAGE)
     density = distribution(Surrogate(model, walls), task.dim, generator, QUICK)
     return knows_nothing(model, density.rough_draws(N_MIRAGE, generator))
 

@@ -14,6 +14,7 @@ from zhat.estimators.base import Task
 from zhat.estimators.comparison import MIRAGE_SD, without_mirages
 from zhat.estimators.knowledge import Knowledge, Prediction, Seen
 from zhat.estimators.rounds import Round, latest_round
+from zhat.estimators.streams import Purpose
 
 #: Fewer draws than this correct nothing, nor do any whose weights are worth less than this share of them.
 FEWEST_DRAWS = 12
@@ -24,8 +25,6 @@ MUCH_BETTER = 2.0
 #: Models and draws may differ by so much, and by so many standard errors, before the draws are believed.
 LARGEST_DIFFERENCE = 0.1
 LARGEST_DIFFERENCE_SDS = 5.0
-#: A generator's purpose, beyond those of the rounds and of the method.
-_DESIGN = 1_000_039
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ def correction(task: Task, seen: Seen, last: Round, known: Knowledge, effort: Ef
     share = min(effective_sample_size(log_weights) / n, 1.0) if np.any(np.isfinite(log_weights)) else 0.0
     if share < SMALLEST_SHARE:
         return None
-    integral = target(heights, 1.0, task.dim, task.generator(_DESIGN), effort, task.periodic).log_integral
+    integral = target(heights, 1.0, task.dim, task.generator(Purpose.DESIGN), effort, task.periodic).log_integral
     # A few draws may all miss the places where the surrogate is too high: they know no more than it claimed to.
     claimed = float(np.mean(np.expm1(made.variance[is_usable])))
     of_draws = math.sqrt(max(1.0 / share - 1.0, claimed) / n)

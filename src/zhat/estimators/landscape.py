@@ -33,6 +33,7 @@ from zhat.estimators.comparison import distribution, height_models
 from zhat.estimators.knowledge import LARGEST_SCORE, PRIOR_WEIGHT, Knowledge
 from zhat.estimators.planning import N_REGION
 from zhat.estimators.rounds import Round
+from zhat.estimators.streams import Purpose, stream
 
 #: From one λ of the ladder to the next, and how many there are at most.
 LADDER_STEP = 4.0
@@ -51,8 +52,6 @@ GROUP_SIZE = 12
 NEIGHBOURS = 6
 #: The power of the integrand by which values count that tell how wrong a process is where it knows least.
 HIGHER_GROUND = 0.3
-#: Generators' purposes, beyond those of the rounds and of the estimate.
-_VARIANTS, _PATHS, _SMOOTHNESS = 1_000_039, 1_000_081, 1_000_117
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,16 +130,16 @@ class Anchor:
             variance += weight * (inflation**2 * model.variance(x) + (model.height(x) - height) ** 2)
         return np.asarray(self.unit * np.sqrt(variance))
 
-    def draws(self, x: FloatArray, seed: Sequence[int]) -> FloatArray:
+    def draws(self, x: FloatArray, seed: int) -> FloatArray:
         """Return draws of the energy above the lowest, shape ``(k, n)``."""
-        groups = self._groups(np.random.default_rng([*seed, _VARIANTS]))
+        groups = self._groups(stream(seed, Purpose.VARIANTS))
         best = self.models[0]
         inflation = np.maximum(self.inflation, local_inflation(best.process, best.coordinates(x)))
         heights = np.empty((N_GROUPS * GROUP_SIZE, len(x)))
         for group, model in enumerate(groups):
             rows = slice(group * GROUP_SIZE, (group + 1) * GROUP_SIZE)
             # Every group has waves of its own, the same for all anchors.
-            generator = np.random.default_rng([*seed, _PATHS, group])
+            generator = stream(seed, Purpose.PATHS, group)
             z = model.coordinates(x)
             # In pairs, above and below the mean alike: the mean over them is then right to first order.
             half = inflation * posterior_deviations(model.process, z, GROUP_SIZE // 2, generator)
@@ -196,7 +195,7 @@ def stitched(anchors: Sequence[Anchor], lowest: float, walls: Walls | None, seed
         for anchor, share in zip(anchors, shares(x)[1], strict=True):
             (some,) = np.nonzero(share > 0.0)
             if len(some):
-                total[:, some] += share[some] * anchor.draws(x[some], [seed])
+                total[:, some] += share[some] * anchor.draws(x[some], seed)
         return total
 
     return Landscape(lowest, mean, sd, draws, walls, anchors[-1].inverse_temperature)
@@ -248,7 +247,7 @@ def _smoothness_inflation(task: Task, model: Model, data: Heights, walls: Walls 
     """Return what a model's sds should be multiplied by if there is no limit to its smoothness."""
     if model.spec.nu < math.inf:
         return 1.0
-    density = distribution(Surrogate(model, walls), task.dim, task.generator(_SMOOTHNESS), QUICK)
+    density = distribution(Surrogate(model, walls), task.dim, task.generator(Purpose.SMOOTHNESS), QUICK)
     return math.sqrt(smoothness_doubt(model, data, density.region(N_REGION)))
 
 

@@ -19,6 +19,7 @@ from zhat.estimators.base import (
     share_left,
     without_values,
 )
+from zhat.estimators.streams import Purpose
 from zhat.estimators.temperatures import Temperatures, reweighted
 from zhat.evaluations import Evaluations
 
@@ -37,7 +38,7 @@ class MonteCarlo:
     def ask(self, task: Task, facts: Evaluations, pending: FloatArray, n: int) -> FloatArray:
         """Return the next uniform points: the k-th depends on the seed and k alone."""
         start, stop = share_left(task, facts, pending, n, task.budget)
-        return task.generator(0).random((stop, task.dim))[start:]
+        return task.generator(Purpose.FIRST_POINTS).random((stop, task.dim))[start:]
 
     def estimate(self, task: Task, facts: Evaluations) -> Finding:
         """Return the log of the mean, with the noise's bias taken out."""

@@ -27,6 +27,7 @@ from zhat.estimators.base import (
     share_left,
     without_values,
 )
+from zhat.estimators.streams import Purpose
 from zhat.evaluations import Evaluations
 
 #: Up to this dimension a grid of a single cell is taken for what it is, the midpoint rule.
@@ -159,7 +160,7 @@ class PiecewiseConstantMonteCarlo:
         k = self._cells(task)
         log_masses = -task.inverse_temperature * finite_energies(self._grid_energies(task, facts))
         masses = np.exp(log_masses - np.max(log_masses))
-        generator = task.generator(1)
+        generator = task.generator(Purpose.SECOND_BATCH)
         cells = generator.choice(len(masses), task.budget - len(masses), p=masses / masses.sum())
         places = generator.random((len(cells), task.dim))
         return (np.stack(np.unravel_index(cells, (k,) * task.dim), axis=-1) + places) / k

@@ -39,6 +39,7 @@ from zhat.estimators.gauss import has_rule, n_nodes, nearest_nodes, nodes_left, 
 from zhat.estimators.knowledge import Knowledge, Prediction, Seen, knowledge, surprise
 from zhat.estimators.planning import DRAWS_A_LOOK, N_DRAWS, next_points, promises_lower
 from zhat.estimators.remembered import Remembered
+from zhat.estimators.streams import Purpose
 
 #: A round evaluates this share of what is known already and matters, and at least so many points.
 GROWTH = 0.2
@@ -58,8 +59,6 @@ SMALLEST_DRAWN = 1 / 12
 LARGEST_DRAWN = 1 / 4
 #: That is decided when so much of the budget is spent.
 DECIDE_AT = 0.7
-#: Generators' purposes.
-_FIRST, _ROUND = 0, 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +129,7 @@ class View:
     @classmethod
     def of(cls, task: Task, made: Round) -> View:
         """Return what a round sees."""
-        generator = task.generator(_ROUND + made.n)
+        generator = task.generator(Purpose.ROUND, made.n)
         density = to_be_seen(made.surrogate, task.dim, generator, QUICK)
         return cls(density, density.rough_draws(N_DRAWS, generator), generator)
 
@@ -146,7 +145,7 @@ def first_size(task: Task) -> int:
 
 def first_points(task: Task) -> FloatArray:
     """Return the points that come before the first surrogate."""
-    points = sobol(first_size(task), task.dim, task.generator(_FIRST))
+    points = sobol(first_size(task), task.dim, task.generator(Purpose.FIRST_POINTS))
     return nearest_nodes(task, points) if has_rule(task) else points
 
 

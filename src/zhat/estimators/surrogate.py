@@ -21,6 +21,7 @@ from zhat.core.torus import Periodic, columns, embed, gradient_on_cube
 from zhat.core.trend import Trend
 from zhat.errors import InvalidArgument
 from zhat.estimators.base import Task, energies_without_shift, finite_energies, noise_variances
+from zhat.estimators.streams import Purpose
 from zhat.evaluations import Evaluations
 
 #: Lengthscale of the design where the surrogate's is yet to be learned, as a share of the cube's diagonal.
@@ -28,8 +29,6 @@ DESIGN_LENGTHSCALE = 0.2
 #: Candidates for each point of a design, and at least.
 CANDIDATES_A_POINT = 8
 FEWEST_CANDIDATES = 4096
-#: Generators' purposes: 0 and 1 belong to the estimators.
-_TARGET_PURPOSE = 2
 
 
 @dataclass(frozen=True)
@@ -185,7 +184,7 @@ def _surrogate(
     def mean(x: FloatArray) -> FloatArray:
         return process.mean(embed(x, task.periodic))
 
-    generator = task.generator(_TARGET_PURPOSE)
+    generator = task.generator(Purpose.SURROGATE)
     distribution = target(mean, task.inverse_temperature, task.dim, generator, periodic=task.periodic)
     integral = distribution.log_integral
     if settings.trapezoid_points:

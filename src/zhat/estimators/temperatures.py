@@ -24,6 +24,7 @@ from zhat.core.thermodynamics import thermodynamics
 from zhat.core.walls import Walls
 from zhat.estimators.base import FEW_EFFECTIVE, Finding, Task
 from zhat.estimators.landscape import Landscape
+from zhat.estimators.streams import Purpose
 
 #: The largest λ that a curve may ask for, as a multiple of the estimate's.
 REACH = 1.5
@@ -35,7 +36,6 @@ NEAR_POWER = 6.0
 BEYOND_POWER = 8.0
 #: Draws whose mean energy is so many of its sds below the lowest energy that was seen are disproved.
 DISPROVED_SDS = 2.0
-_NODES = 1_000_099
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +74,9 @@ class LandscapeCurve:
         elif walls is not None:
             log_base = _inside(walls)
         self._nodes = nodes_for_range(
-            guide, log_base, REACH * task.inverse_temperature, landscape.smallest, task.dim, task.generator(_NODES)
-        )
+            guide, log_base, REACH * task.inverse_temperature, landscape.smallest, task.dim,
+            task.generator(Purpose.NODES),
+        )  # fmt: skip
         points = self._nodes.points
         self._log_weights = self._nodes.log_weights
         self._mean, self._draws = landscape.mean(points), landscape.draws(points)

@@ -31,6 +31,7 @@ from zhat.estimators.base import (
 from zhat.estimators.insight import Insight, insight_of_process
 from zhat.estimators.landscape import Landscape, landscape_of_process
 from zhat.estimators.piecewise import check_split, first_batch_size
+from zhat.estimators.streams import Purpose
 from zhat.estimators.surrogate import Surrogate, SurrogateSettings, surrogate
 from zhat.estimators.temperatures import LandscapeCurve, Temperatures
 from zhat.evaluations import Evaluations
@@ -189,7 +190,7 @@ class TwoBatch:
     def _draws(self, task: Task, found: Surrogate) -> Draws:
         """Return all draws of the second batch; the k-th does not depend on how many are asked for at a time."""
         n = task.budget - self.n_first(task)
-        generator = task.generator(1)
+        generator = task.generator(Purpose.SECOND_BATCH)
         if self.sampler == "exact":
             return found.target.draw(n, generator)
         return draw_langevin(
@@ -207,7 +208,7 @@ def _one_batch_finding(model: SurrogateSettings, task: Task, facts: Evaluations)
     found = surrogate(model, task, facts)
     if found is None:
         return _nothing_finite(facts)
-    draws = found.target.draw(N_UNCERTAINTY_DRAWS, task.generator(3)).points
+    draws = found.target.draw(N_UNCERTAINTY_DRAWS, task.generator(Purpose.UNCERTAINTY)).points
     covariance = found.covariance(draws)
     n = len(draws)
     # Pairs of different draws: a draw with itself would add the variance over n.
