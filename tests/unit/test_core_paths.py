@@ -4,9 +4,11 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import i0e
 
 from zhat.core.gp import GaussianProcess
 from zhat.core.kernels import Kernel, SumKernel
+from zhat.core.logspace import effective_sample_size, log_sum_exp
 from zhat.core.nodes import nodes_for_range
 from zhat.core.paths import posterior_deviations
 from zhat.core.thermodynamics import thermodynamics
@@ -67,3 +69,20 @@ def test_nodes_integrate_at_every_temperature(dim, tolerance):
     found = thermodynamics(surface(nodes.points)[None, :], nodes.log_weights, values).log_z[0]
     t = np.maximum(values[:, None] * slopes, 1e-12)
     assert found == pytest.approx(np.sum(np.log(-np.expm1(-t) / t), axis=1), abs=tolerance)
+
+
+@pytest.mark.parametrize("dim", [4, 6])
+def test_nodes_follow_a_mode_on_the_seam_of_periodic_axes_as_well_as_any_other(dim):
+    axes, value = tuple(range(dim)), 20.0
+
+    def effective_and_error(centre):
+        def surface(x):
+            return np.sum(1.0 - np.cos(2.0 * np.pi * (x - centre)), axis=1)
+
+        nodes = nodes_for_range(surface, None, value, 1.0, dim, np.random.default_rng(0), axes)
+        log_terms = nodes.log_weights - value * surface(nodes.points)
+        return effective_sample_size(log_terms), log_sum_exp(log_terms) - dim * math.log(i0e(value))
+
+    in_the_middle, on_the_seam = effective_and_error(0.5), effective_and_error(0.0)
+    assert on_the_seam[0] > 0.8 * in_the_middle[0]
+    assert on_the_seam[1] == pytest.approx(0.0, abs=0.05)

@@ -15,8 +15,9 @@ import numpy as np
 
 from zhat.core.arrays import FloatArray, IndexArray, Surface, sobol, tensor_grid
 from zhat.core.logspace import effective_sample_size, log_sum_exp
-from zhat.core.smc import Mixture, fitted_mixture, sequential_monte_carlo
+from zhat.core.smc import TurnedMixture, fitted_mixture, sequential_monte_carlo
 from zhat.core.target import GRID_DIM
+from zhat.core.torus import Periodic
 
 #: By dimension: nodes an axis of a cell, cells an axis to begin with (each is split once at least), the relative
 #: accuracy that is asked for, and how many nodes there may be.
@@ -70,6 +71,7 @@ def nodes_for_range(
     smallest: float,
     dim: int,
     generator: np.random.Generator,
+    periodic: Periodic = (),
 ) -> Nodes:
     """Return nodes for e^{-λg} times e^{base}, for all λ up to the largest.
 
@@ -83,6 +85,8 @@ def nodes_for_range(
         Number of axes.
     generator
         For the pool.
+    periodic
+        The periodic axes: where the pool follows e^{-λg}, it goes round.
     """
     if dim <= GRID_DIM:
         n_temperatures = 2 + math.ceil(math.log(largest / smallest) / math.log(STEP))
@@ -91,7 +95,7 @@ def nodes_for_range(
         nodes = grid.nodes()
         if nodes.error <= UNRESOLVED:
             return nodes
-    return _pool(surface, log_base, largest, smallest, dim, generator)
+    return _pool(surface, log_base, largest, smallest, dim, generator, periodic)
 
 
 class TemperatureGrid:
@@ -203,6 +207,7 @@ def _pool(
     smallest: float,
     dim: int,
     generator: np.random.Generator,
+    periodic: Periodic,
 ) -> Nodes:
     """Return a pool of points from several densities, in batches that have the same number from each."""
 
@@ -211,12 +216,12 @@ def _pool(
 
     points = [sobol(N_UNIFORM, dim, generator)]
     counts = [N_UNIFORM]
-    mixtures: list[Mixture] = []
+    mixtures: list[TurnedMixture] = []
     value, log_values = largest, -surface(points[0])
     base = np.zeros(N_UNIFORM) if log_base is None else log_base(points[0])
     while value >= smallest and effective_sample_size(value * log_values + base) < NARROW * N_UNIFORM:
-        particles = sequential_monte_carlo(potential(value), 1.0, dim, PARTICLES, LAST_SWEEPS, generator).points
-        mixtures.append(fitted_mixture(potential(value), particles, N_FOLLOWING, generator))
+        found = sequential_monte_carlo(potential(value), 1.0, dim, PARTICLES, LAST_SWEEPS, generator, periodic)
+        mixtures.append(fitted_mixture(potential(value), found.points, N_FOLLOWING, generator, periodic))
         points.append(mixtures[-1].draw(N_FOLLOWING, generator))
         counts.append(N_FOLLOWING)
         value /= STEP

@@ -185,27 +185,73 @@ def importance_draws(
     The mean of the weights estimates ∫ e^{-λg}. Particles that follow e^{-λg} only roughly are replaced by draws,
     resampled by their weights, until the mixture fits as well as it will.
     """
-    if periodic:
-        # The mixture knows the cube's faces only: those of periodic axes are put where fewest particles are.
-        turn = circular_mean(particles, periodic) - 0.5
-
-        def turned(points: FloatArray) -> FloatArray:
-            return surface(reflect(points + turn, periodic))
-
-        particles = reflect(particles - turn, periodic)
-        points, energies, log_weights = importance_draws(turned, inverse_temperature, particles, n, generator)
-        return reflect(points + turn, periodic), energies, log_weights
+    turn = Turn.away_from(particles, periodic)
+    surface, particles = turn.surface(surface), turn.to(particles)
     particles = _refined(surface, inverse_temperature, particles, n, generator)
-    return _around(surface, inverse_temperature, particles, n, generator)
+    points, energies, log_weights = _around(surface, inverse_temperature, particles, n, generator)
+    return turn.back(points), energies, log_weights
 
 
-def fitted_mixture(surface: Surface, particles: FloatArray, n: int, generator: np.random.Generator) -> Mixture:
+def fitted_mixture(
+    surface: Surface, particles: FloatArray, n: int, generator: np.random.Generator, periodic: Periodic = ()
+) -> TurnedMixture:
     """Return the mixture of t distributions around particles that fits e^{-g} as well as it will.
 
     ``n`` is how many points are going to be drawn from it: fitting it takes some more.
     """
+    turn = Turn.away_from(particles, periodic)
+    surface, particles = turn.surface(surface), turn.to(particles)
     particles = _refined(surface, 1.0, particles, n, generator)
-    return _fit(surface, 1.0, particles, n, generator)
+    return TurnedMixture(_fit(surface, 1.0, particles, n, generator), turn)
+
+
+@dataclass(frozen=True, eq=False)
+class Turn:
+    """Periodic axes turned so that their ends, which are faces of the cube to a mixture, are where few particles are.
+
+    Attributes
+    ----------
+    angle
+        By how much each axis is turned.
+    periodic
+        Which of them are.
+    """
+
+    angle: FloatArray
+    periodic: Periodic
+
+    @classmethod
+    def away_from(cls, particles: FloatArray, periodic: Periodic) -> Turn:
+        """Return the turn that takes particles to the middle."""
+        return cls(circular_mean(particles, periodic) - 0.5 if periodic else np.zeros(particles.shape[1]), periodic)
+
+    def to(self, points: FloatArray) -> FloatArray:
+        """Return points as they are on the turned axes."""
+        return reflect(points - self.angle, self.periodic) if self.periodic else points
+
+    def back(self, points: FloatArray) -> FloatArray:
+        """Return points of the turned axes as they are on the cube."""
+        return reflect(points + self.angle, self.periodic) if self.periodic else points
+
+    def surface(self, surface: Surface) -> Surface:
+        """Return a function of the turned axes."""
+        return (lambda x: surface(self.back(x))) if self.periodic else surface
+
+
+@dataclass(frozen=True, eq=False)
+class TurnedMixture:
+    """A mixture on a cube whose periodic axes were turned."""
+
+    mixture: Mixture
+    turn: Turn
+
+    def draw(self, n: int, generator: np.random.Generator) -> FloatArray:
+        """Return ``n`` draws on the unit cube."""
+        return self.turn.back(from_logits(self.mixture.draw_logits(n, generator)))
+
+    def log_density(self, points: FloatArray) -> FloatArray:
+        """Return the logarithm of the density on the unit cube."""
+        return self.mixture.log_density(self.turn.to(points))
 
 
 def _refined(
@@ -279,10 +325,6 @@ class Mixture:
         stretch = np.sqrt(T_DEGREES / generator.chisquare(T_DEGREES, size=n))
         chosen = generator.integers(len(self.centres), size=n)
         return np.asarray(self.centres[chosen] + (normal * stretch[:, None]) @ self.root.T)
-
-    def draw(self, n: int, generator: np.random.Generator) -> FloatArray:
-        """Return ``n`` draws on the unit cube."""
-        return from_logits(self.draw_logits(n, generator))
 
     def log_density(self, points: FloatArray) -> FloatArray:
         """Return the logarithm of the density on the unit cube."""

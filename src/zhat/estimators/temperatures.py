@@ -75,7 +75,7 @@ class LandscapeCurve:
             log_base = _inside(walls)
         self._nodes = nodes_for_range(
             guide, log_base, REACH * task.inverse_temperature, landscape.smallest, task.dim,
-            task.generator(Purpose.NODES),
+            task.generator(Purpose.NODES), task.periodic,
         )  # fmt: skip
         points = self._nodes.points
         self._log_weights = self._nodes.log_weights
