@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from zhat.core.target import Target
     from zhat.curve import Curve
     from zhat.estimators.base import Estimator, NoiseKind, Task
+    from zhat.estimators.insight import Insight
     from zhat.plan import Plan
 
 #: Marks a file as ours; the number rises with every change that an older zhat could not read.
@@ -146,7 +147,7 @@ class Estimate:
         """
         n = whole("n", n, at_least=1)
         with one_blas_thread():
-            return self.domain.to_user(self._posterior().draw(n, np.random.default_rng(seed)).points)
+            return self.domain.to_user(self._posterior.draw(n, np.random.default_rng(seed)).points)
 
     def weighted_sample(self) -> tuple[FloatArray, FloatArray]:
         """Return points with weights that sum to 1, shapes ``(n, d)`` and ``(n,)``, in the user's units.
@@ -156,11 +157,12 @@ class Estimate:
         dimensions they are the nodes of a grid, and means and quantiles under their weights have no chance in them.
         """
         with one_blas_thread():
-            region = self._posterior().all_points().core(1.0 - NEGLIGIBLE)
+            region = self._posterior.all_points().core(1.0 - NEGLIGIBLE)
             return self.domain.to_user(region.points), region.weights
 
+    @cached_property
     def _posterior(self) -> Target:
-        """Return the surrogate's e^{-λf}/Z on the unit cube."""
+        """The surrogate's e^{-λf}/Z on the unit cube."""
         from zhat.estimators import named
 
         posterior = getattr(self.estimator or named(self.method), "posterior", None)
@@ -170,6 +172,20 @@ class Estimate:
         if distribution is None:
             raise EnergyError("there is nothing to draw from: no finite energy was seen")
         return distribution
+
+    @cached_property
+    def insight(self) -> Insight | None:
+        """What the surrogate believes of the energy on the unit cube; None if there is none, or no finite energy."""
+        from zhat.estimators import named
+
+        insight = getattr(self.estimator or named(self.method), "insight", None)
+        with one_blas_thread():
+            found: Insight | None = None if insight is None else insight(self.task, self.evaluations)
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy needs: all but what was computed from it, which is functions that cannot be sent."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def to_arviz(self, draws: int = 1000, chains: int = 4, seed: int | None = None) -> Any:
         """Return draws from the posterior for ArviZ: a DataTree, or InferenceData where it is older than version 1.

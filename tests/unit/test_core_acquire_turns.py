@@ -46,9 +46,10 @@ def test_no_wish_keeps_another_from_its_turn(explore_every, walled):
     times = {wish: sum(np.array_equal(point, candidates[row]) for point in chosen) for wish, row in best.items()}
     left = 24 if walled else 48
     assert times["gap"] == pytest.approx(left / 4, abs=1)
-    assert times["border"] == pytest.approx(left / explore_every / 2, abs=1)
-    assert times["far"] == pytest.approx(left / explore_every / 2, abs=1)
-    assert times["integral"] == pytest.approx(left * (3 / 4 - 1 / explore_every), abs=1)
+    exploring = 3 / 4 * left / explore_every
+    assert times["border"] == pytest.approx(exploring / 3, abs=1)
+    assert times["far"] == pytest.approx(exploring * 2 / 3, abs=1)
+    assert times["integral"] == pytest.approx(left * 3 / 4 - exploring, abs=1)
 
 
 @pytest.mark.parametrize("walled", [False, True])

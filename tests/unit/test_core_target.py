@@ -277,11 +277,15 @@ def test_the_mean_energy_of_the_grid_is_that_of_the_density(dim):
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3, 4])
-def test_the_integral_does_not_depend_on_draws_made_before(dim):
+def test_nothing_depends_on_draws_made_before(dim):
     found = target(gaussian([0.4] * dim, 0.05), 1.0, dim, np.random.default_rng(0))
-    before = found.log_integral
+    before = found.log_integral, found.all_points(), found.region(500)
     found.draw(200, np.random.default_rng(1))
-    assert found.log_integral == before
+    after = found.log_integral, found.all_points(), found.region(500)
+    assert after[0] == before[0]
+    for region, same in zip(after[1:], before[1:], strict=True):
+        np.testing.assert_array_equal(region.points, same.points)
+        np.testing.assert_array_equal(region.weights, same.weights)
 
 
 def test_a_region_has_nodes_wherever_there_is_space_however_dark():
@@ -295,3 +299,20 @@ def test_a_region_has_nodes_wherever_there_is_space_however_dark():
     region = found.region(2048)
     volume = float(region.weights @ np.exp(ripples(region.points))) * math.exp(found.log_integral.value)
     assert volume == pytest.approx(1.0, rel=0.05)
+
+
+def test_a_few_draws_from_a_peak_that_no_cell_fits_do_not_take_many_small_portions():
+    narrow, calls = gaussian([0.31, 0.62, 0.47], np.array([0.2, 0.003, 0.0005])), []
+
+    def surface(x):
+        calls.append(len(x))
+        return narrow(x)
+
+    # Bounds that are far too high: next to nothing is accepted.
+    grid = AdaptiveGrid(surface, 1.0, 3)
+    grid.refine_for_integral(1e-2, 20_000)
+    calls.clear()
+    points, acceptance, _ = grid.draw(5, np.random.default_rng(1))
+    assert points.shape == (5, 3)
+    assert acceptance < 1e-3
+    assert len(calls) < 100

@@ -9,6 +9,7 @@ All values are kept as logarithms.
 from __future__ import annotations
 
 import math
+from copy import copy
 
 import numpy as np
 
@@ -62,6 +63,12 @@ class AdaptiveGrid:
         #: What a cell's integral may be wrong by, as a logarithm; unknown until it has been compared with a finer one.
         self._log_error = np.full(len(self._lower), np.inf)
 
+    def copy(self) -> AdaptiveGrid:
+        """Return a grid of the same cells, which can be split without splitting these."""
+        other = copy(self)
+        other._log_error = self._log_error.copy()
+        return other
+
     @property
     def log_integral(self) -> float:
         """``log ∫ e^{-λg}`` over the unit cube."""
@@ -90,12 +97,13 @@ class AdaptiveGrid:
         for _ in range(MOST_PORTIONS):
             if self.n_points >= max_points:
                 return
-            envelope = self._log_cell_sums(self._log_values + self._margins())
+            envelope, masses = self._log_cell_sums(self._log_values + self._margins()), self._log_masses()
             # A cell in which the integrand vanishes has an envelope of −inf, and no excess.
             finite = np.where(np.isfinite(envelope), envelope, 0.0)
-            excess = envelope + np.log1p(-np.exp(np.minimum(self._log_masses() - finite, -1e-12)))
+            excess = envelope + np.log1p(-np.exp(np.minimum(masses - finite, -1e-12)))
             excess[self._width <= SMALLEST_WIDTH] = -np.inf
-            if self.log_integral - log_sum_exp(envelope) > math.log(acceptance) or np.all(excess == -np.inf):
+            is_accepted = log_sum_exp(masses) - log_sum_exp(envelope) > math.log(acceptance)
+            if is_accepted or np.all(excess == -np.inf):
                 return
             order = np.argsort(-excess)
             share = np.exp(np.logaddexp.accumulate(excess[order]) - log_sum_exp(excess))
@@ -110,12 +118,14 @@ class AdaptiveGrid:
         log_boxes = self._log_values + self._margins()
         log_masses = (log_boxes + self._log_weights + self.dim * np.log(self._width)[:, None]).ravel()
         probability = np.exp(log_masses - log_sum_exp(log_masses))
-        probability /= probability.sum()
+        cumulated = np.cumsum(probability / probability.sum())
+        cumulated /= cumulated[-1]
         kept: list[FloatArray] = [np.empty((0, self.dim))]
         n_kept = n_tried = n_above = 0
         while n_kept < n:
-            # As many proposals as the share accepted so far calls for, within reason.
-            share = n_kept / n_tried if n_kept else 0.25
+            # As many proposals as the share accepted so far calls for, within reason. While none is accepted, that
+            # share is below any that was tried: proposals cost the more the smaller the portions they come in.
+            share = n_kept / n_tried if n_kept else min(0.25, 0.5 / max(n_tried, 1))
             size = min(max(64, math.ceil(1.2 * (n - n_kept) / share)), LARGEST_PROPOSAL)
             if n_tried > MAX_PROPOSALS:
                 # The bounds are hopeless. Without them, draws follow the nodes' masses, and say so.
@@ -123,7 +133,8 @@ class AdaptiveGrid:
                 n_above += n - n_kept
                 n_kept = n
                 break
-            cell, box = np.divmod(generator.choice(len(probability), size, p=probability), len(self._nodes))
+            chosen = np.searchsorted(cumulated, generator.random(size), side="right")
+            cell, box = np.divmod(chosen, len(self._nodes))
             points = self._within(cell, box, generator)
             log_ratio = self._log_integrand(points) - log_boxes[cell, box]
             accepted = np.log(generator.random(size)) < log_ratio

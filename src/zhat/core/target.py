@@ -178,7 +178,8 @@ class GridTarget:
         self._inverse_temperature = inverse_temperature
         self._grid = AdaptiveGrid(surface, inverse_temperature, dim)
         self._grid.refine_for_integral(effort.tolerance, effort.grid_points[dim])
-        # Kept, because the grid is split further for draws: the integral must not depend on what came before.
+        # Draws need a grid that is split further, made when it is wanted: nothing else depends on what came before.
+        self._grid_for_draws: AdaptiveGrid | None = None
         self._log_integral = LogIntegral(
             self._grid.log_integral, self._grid.relative_error, self._grid.n_points, "cells"
         )
@@ -204,10 +205,13 @@ class GridTarget:
 
     def draw(self, n: int, generator: np.random.Generator) -> Draws:
         """Return ``n`` independent draws, by rejection."""
-        self._grid.refine_for_draws(max_points=2 * self._effort.grid_points[self._grid.dim])
-        points, acceptance, above = self._grid.draw(n, generator)
+        if self._grid_for_draws is None:
+            self._grid_for_draws = self._grid.copy()
+            self._grid_for_draws.refine_for_draws(max_points=2 * self._effort.grid_points[self._grid.dim])
+        points, acceptance, above = self._grid_for_draws.draw(n, generator)
         reason = f"{above:.1%} of the draws exceed their bound" if above > 0.01 else ""
-        return checked_draws(points, self._surface(points), self._grid.mean_energy(), "cells", acceptance, reason)
+        moments = self._grid_for_draws.mean_energy()
+        return checked_draws(points, self._surface(points), moments, "cells", acceptance, reason)
 
 
 def _all_nodes(grid: AdaptiveGrid) -> Region:

@@ -31,7 +31,7 @@ from zhat.estimators.base import (
     share_left,
     without_values,
 )
-from zhat.estimators.comparison import distribution, to_be_seen, without_mirages
+from zhat.estimators.comparison import distribution, is_sure, to_be_seen, without_mirages
 from zhat.estimators.correction import better_by_draws, drawn_surface
 from zhat.estimators.gauss import (
     GOOD_ENOUGH,
@@ -50,6 +50,7 @@ from zhat.estimators.knowledge import Knowledge, Residual, Seen, knowledge, n_lo
 from zhat.estimators.landscape import Landscape, landscape_of_rounds
 from zhat.estimators.outliers import outliers
 from zhat.estimators.planning import N_DRAWS, next_points
+from zhat.estimators.remembered import Kept
 from zhat.estimators.rounds import Round, closing_round, first_points, first_size, latest_round
 from zhat.estimators.streams import Purpose
 from zhat.estimators.temperatures import LandscapeCurve, Temperatures, of_rule
@@ -107,7 +108,7 @@ class Adaptive:
         last = last_round(task, facts)
         if last is None:
             return nothing_finite(facts)
-        return _conclude(task, facts, last)
+        return _findings.of(task, Seen.of(facts), lambda: _conclude(task, facts, last))
 
     def posterior(self, task: Task, facts: Evaluations) -> Target | None:
         """Return e^{-λμ}/Z on the unit cube, of the surrogate that log Z rests on; None if no energy is finite."""
@@ -118,6 +119,8 @@ class Adaptive:
         if "draw_error" in self.estimate(task, facts).diagnostics:
             # The last draws had the last word: it was about the surrogate that they came from.
             heights = drawn_surface(task, seen, last, last.known)
+        if heights is None and is_sure(last.surrogate.model):
+            return _density(task, seen)
         heights = heights or without_mirages(last.surrogate, last.models)
         return target(heights, 1.0, task.dim, task.generator(Purpose.INTEGRAL), THOROUGH, task.periodic)
 
@@ -161,6 +164,19 @@ def _resolves_up_to(task: Task, facts: Evaluations, largest: float) -> bool:
     ratio = BEYOND_LARGEST * max(largest, own) / own
     density = target(last.surrogate.height, ratio, task.dim, task.generator(Purpose.INTEGRAL), THOROUGH, task.periodic)
     return resolves(task, last.surrogate, density.log_integral, ratio)
+
+
+#: What was concluded last: draws from the surrogate ask for it again.
+_findings: Kept[Finding] = Kept(4)
+
+
+@lru_cache(maxsize=4)
+def _density(task: Task, seen: Seen) -> Target:
+    """Return e^{-height} of the surrogate of all facts, which gives log Z and mostly draws as well."""
+    last = closing_round(task, seen)
+    if last is None:
+        raise ValueError("no energy is finite")
+    return distribution(last.surrogate, task.dim, task.generator(Purpose.INTEGRAL), THOROUGH)
 
 
 @lru_cache(maxsize=4)
@@ -210,7 +226,7 @@ def _fresh_plan(task: Task, facts: Evaluations, pending: FloatArray, current: Ro
 def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
     seen = Seen.of(facts)
     known = last.known
-    density = distribution(last.surrogate, task.dim, task.generator(Purpose.INTEGRAL), THOROUGH)
+    density = _density(task, seen)
     integral, region, walls = density.log_integral, density.region(N_REGION), last.surrogate.walls
     wrong, drawn = surprise(last.predictions, known), residual(last.predictions, known)
     shift, parts, doubts = _of_models(known, last, region, wrong)

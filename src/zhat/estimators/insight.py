@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -94,8 +95,9 @@ def insight_of_rounds(task: Task, known: Knowledge, last: Round, landscape: Call
     told = _foretold_by_rounds(task, known, last)
     foretold = told if len(told) else _left_out_of_model(task, known, last)
     wall: Surface = (lambda u: np.zeros(len(u))) if walls is None else walls.height
+    kept = cache(landscape)
     return Insight(
-        lambda u: landscape().lowest + landscape().mean(u), lambda u: landscape().sd(u), wall,
+        lambda u: kept().lowest + kept().mean(u), lambda u: kept().sd(u), wall,
         energy, noise_std, foretold,
     )  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from threading import Lock
 from typing import Generic, Protocol, TypeVar
 
@@ -24,6 +25,7 @@ class MadeOf(Protocol):
 
 
 T = TypeVar("T", bound=MadeOf)
+S = TypeVar("S")
 
 
 class Remembered(Generic[T]):
@@ -59,3 +61,26 @@ class Remembered(Generic[T]):
             while len(self._made) > FEWEST and (len(self._made) > MOST or numbers > MOST_NUMBERS):
                 _, oldest = self._made.popitem(last=False)
                 numbers -= oldest.n**2
+
+
+class Kept(Generic[S]):
+    """The last few conclusions from all facts of a run, for whoever asks for one of them again."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._made: OrderedDict[tuple[Task, Seen], S] = OrderedDict()
+        self._lock = Lock()
+
+    def of(self, task: Task, seen: Seen, make: Callable[[], S]) -> S:
+        """Return what was concluded from these facts, made if it is not kept."""
+        key = task, seen
+        with self._lock:
+            if key in self._made:
+                self._made.move_to_end(key)
+                return self._made[key]
+        made = make()
+        with self._lock:
+            self._made[key] = made
+            if len(self._made) > self._most:
+                self._made.popitem(last=False)
+        return made

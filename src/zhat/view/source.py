@@ -11,7 +11,6 @@ from zhat.core.arrays import FloatArray
 from zhat.core.heights import relevant_height
 from zhat.errors import EnergyError, InvalidArgument
 from zhat.estimators.insight import Insight
-from zhat.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from zhat.estimate import Estimate
@@ -34,8 +33,7 @@ def insight_of(estimate: Estimate, picture: str) -> Insight:
     if not has_surrogate(estimate):
         wanted = f"a method with a surrogate for a picture of kind {picture!r}, such as 'auto'; or kind 'convergence'"
         raise InvalidArgument("method", estimate.method, wanted)
-    with one_blas_thread():
-        found: Insight | None = estimator_of(estimate).insight(estimate.task, estimate.evaluations)
+    found = estimate.insight
     if found is None:
         raise EnergyError("there is nothing to draw: no finite energy was seen")
     return found
