@@ -48,6 +48,6 @@ def test_a_run_of_which_next_to_nothing_matters_ends_after_few_rounds(monkeypatc
     def bowl(x):  # noise of 100 in λ times the energy, of which nobody is told
         return float(np.sum((x - 0.4) ** 2) + 0.1 * generator.standard_normal())
 
-    result = zhat.estimate(bowl, [(0, 1)] * 2, 1000.0, budget=400, noise_std=None, seed=0)
+    result = zhat.estimate(bowl, [(0, 1)] * 2, 1000.0, budget=400, seed=0)
     assert result.n_evaluations == 400
     assert len(made) < 100

@@ -52,8 +52,8 @@ def test_rounds_grow_with_what_is_known_although_next_to_nothing_of_it_matters(m
     monkeypatch.setattr(rounds, "MANY_ROUNDS", 6, raising=False)
     made = count_rounds(monkeypatch, 200)
     generator = np.random.default_rng(0)
-    # Noise of 100 in λ times the energy: one value is the lowest, and no other comes near it.
-    zhat.estimate(lambda x: noisy_bowl(x, generator), [(0, 1)] * 2, 1000.0, budget=120, noise_std=None, seed=0)
+    # Noise of 100 in λ times the energy that nobody tells of: one value is the lowest, and no other comes near it.
+    zhat.estimate(lambda x: noisy_bowl(x, generator), [(0, 1)] * 2, 1000.0, budget=120, seed=0)
     starts = np.unique(made)[:-1]
     # Rounds of four to begin with; the last one before the draws and the draws themselves have what is left.
     assert np.all(np.diff(starts[:6]) == rounds.SMALLEST_ROUND)
