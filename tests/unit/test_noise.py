@@ -81,9 +81,11 @@ def test_the_two_kinds_differ_by_what_the_shift_is(method):
 def test_a_learned_shift_moves_log_z(method):
     lam, std = 3.0, 0.3
     found = {
-        kind: zhat.estimate(noisy(std), SQUARE, lam, 64, noise_std=None, method=method, seed=3, noise_kind=kind)
+        kind: zhat.estimate(noisy(std), SQUARE, lam, 64, noise_std=None, method=method, seed=4, noise_kind=kind)
         for kind in ("energy", "likelihood")
     }
+    # With this seed, rounding decides about no point: what differs is how the same values are taken.
+    np.testing.assert_array_equal(found["energy"].evaluations.x, found["likelihood"].evaluations.x)
     learned = float(found["energy"].diagnostics["noise_std"])
     assert found["likelihood"].log_z - found["energy"].log_z == pytest.approx(0.5 * (lam * learned) ** 2, rel=1e-3)
 
