@@ -51,14 +51,14 @@ def region_of(model, n=200):
 
 
 def choose(
-    surrogate, candidates, region, n, noise=0.0, pending=NONE_PENDING, start=0, explore_every=4, searching=False
+    surrogate, candidates, region, n, noise=0.0, pending=NONE_PENDING, start=0, explore_every=3, searching=False
 ):
     return choose_batch(
         surrogate, candidates, region, n, noise, pending, start=start, explore_every=explore_every, searching=searching
     )
 
 
-def starts_of(wish, explore_every=4, walled=False, n=48):
+def starts_of(wish, explore_every=3, walled=False, n=48):
     """Return how many points come before each of the first that are this wish's."""
     return [start for start, turn in enumerate(turns(shares(explore_every, False, walled), 0, n)) if turn is wish]
 

@@ -46,15 +46,15 @@ def test_no_wish_keeps_another_from_its_turn(explore_every, walled):
     times = {wish: sum(np.array_equal(point, candidates[row]) for point in chosen) for wish, row in best.items()}
     left = 24 if walled else 48
     assert times["gap"] == pytest.approx(left / 4, abs=1)
-    exploring = left / explore_every
-    assert times["border"] == pytest.approx(exploring / 4, abs=1)
-    assert times["far"] == pytest.approx(exploring * 3 / 4, abs=1)
+    exploring = 3 / 4 * left / explore_every
+    assert times["border"] == pytest.approx(exploring / 3, abs=1)
+    assert times["far"] == pytest.approx(exploring * 2 / 3, abs=1)
     assert times["integral"] == pytest.approx(left * 3 / 4 - exploring, abs=1)
 
 
 @pytest.mark.parametrize("walled", [False, True])
 @pytest.mark.parametrize("searching", [False, True])
-@pytest.mark.parametrize("explore_every", [EXPLORE_OFTEN, 3, EXPLORE_RARELY, 5, 7, 100])
+@pytest.mark.parametrize("explore_every", [1, EXPLORE_OFTEN, EXPLORE_RARELY, 5, 7, 100])
 def test_every_wish_has_its_share_of_any_points_in_a_row(explore_every, searching, walled):
     wanted = shares(explore_every, searching, walled)
     assert sum(wanted.values()) == 1

@@ -30,8 +30,8 @@ from zhat.core.target import Region
 GAP_SHARE = Fraction(1, 4)
 #: Of the points that explore, the share that looks for modes on the border of what is known and not far from it; and
 #: the share that looks far away even if the surrogate sees no need to.
-BORDER_SHARE = Fraction(1, 4)
-ANYWAY_SHARE = Fraction(1, 4)
+BORDER_SHARE = Fraction(1, 3)
+ANYWAY_SHARE = Fraction(1, 3)
 #: Where there are walls, the share of the points that looks for where exactly. The others share what is left.
 WALL_SHARE = Fraction(1, 2)
 #: A place may hide a mode if so many standard deviations take its height to the one below.
@@ -62,14 +62,14 @@ def shares(explore_every: int, searching: bool, walled: bool) -> dict[Wish, Frac
     Parameters
     ----------
     explore_every
-        One in so many explores, at least 2.
+        Of the points that are not for gaps, one in so many explores.
     searching
         Whether low ground is yet to be found, and all else but walls can wait.
     walled
         Whether there are walls.
     """
     gaps = Fraction(0) if searching else GAP_SHARE
-    exploring = Fraction(0) if searching else Fraction(1, explore_every)
+    exploring = Fraction(0) if searching else (1 - gaps) / explore_every
     found = {
         Wish.INTEGRAL: 1 - gaps - exploring,
         Wish.GAP: gaps,
@@ -175,7 +175,7 @@ def choose_batch(
     start
         How many points were chosen before.
     explore_every
-        One in so many, at least 2, looks for modes where the surrogate sees none.
+        Of the points that are not for gaps, one in so many looks for modes where the surrogate sees none.
     searching
         Whether low ground is yet to be found, and all else can wait.
     """

@@ -21,7 +21,7 @@ from zhat.estimators.strangers import visits
 
 #: One in so many points explores where what the surrogate leaves open is the larger part of the error; and where what
 #: may be hidden is.
-EXPLORE_RARELY = 4
+EXPLORE_RARELY = 3
 EXPLORE_OFTEN = 2
 #: Points on which the first of the two is found.
 N_LEFT_OPEN = 512
