@@ -23,7 +23,7 @@ def load(folder, name, text="def energy(x):\n    return 2.0\n"):
 @pytest.mark.parametrize("name", ["numpy", "math", "queue", "random", "sys", "antigravity", "zhat", "pandas", "pytest"])
 def test_names_of_modules_that_are_there_already(tmp_path, name, path_as_it_was):
     known = sys.modules.get(name)
-    with pytest.raises(zhat.InvalidArgument, match=f"{name}.py'.*a file with another name.* a module {name} already"):
+    with pytest.raises(zhat.InvalidArgument, match=f"a file with another name.* a module {name} already"):
         load(tmp_path, name)
     assert sys.modules.get(name) is known
     assert str(tmp_path) not in sys.path

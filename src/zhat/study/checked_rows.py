@@ -14,7 +14,7 @@ _ROUNDING = 1e-9
 _NUMBER = (int, float)
 #: The columns of the table of points, what each must be, and in words.
 _COLUMNS: tuple[tuple[str, tuple[type, ...], str], ...] = (
-    ("id", (int,), "a whole number"),
+    ("id", (int,), "a whole number from 1 to 2^53"),
     ("origin", (str,), "'asked' or 'given'"),
     ("unit", (bytes,), "a point of the unit cube, 8 bytes for each axis"),
     ("x", (bytes,), "8 bytes for each axis"),
@@ -30,7 +30,9 @@ _COLUMNS: tuple[tuple[str, tuple[type, ...], str], ...] = (
     ("told_at", (*_NUMBER, type(None)), "a number, or nothing"),
     ("worker", (str, type(None)), "text, or nothing"),
 )
-_ORIGIN, _UNIT, _X, _Y, _NOISE_STD = 1, 2, 3, 9, 10
+_ID, _ORIGIN, _UNIT, _X, _Y, _NOISE_STD = 0, 1, 2, 3, 9, 10
+#: Points are numbered from 1, and the next ones must have numbers too.
+_LARGEST_ID = 2**53
 N_COLUMNS = len(_COLUMNS)
 
 
@@ -45,6 +47,7 @@ def checked(values: tuple[Any, ...], dim: int, path: Path) -> tuple[Any, ...]:
     wrong = [
         column
         for column, is_wrong in (
+            (_ID, not 1 <= values[_ID] <= _LARGEST_ID),
             (_ORIGIN, values[_ORIGIN] not in ("asked", "given")),
             (_UNIT, len(values[_UNIT]) != 8 * dim or not _in_cube(values[_UNIT])),
             (_X, len(values[_X]) != 8 * dim),
