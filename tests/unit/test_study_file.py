@@ -69,7 +69,6 @@ def test_every_key_is_read(tmp_path):
         folder = "runs"
         keep_folders = true
         [run]
-        workers = 4
         dask = "tcp://127.0.0.1:8786"
         max_time = "3h50m"
         """,
@@ -88,7 +87,7 @@ def test_every_key_is_read(tmp_path):
         journal="rollback",
         largest_failed_share=1.0,
         energy=CommandSpec(("./simulate", "--x", "{phi}", ""), 60.0, 2, tmp_path / "runs", True),
-        workers=4,
+        workers=1,
         dask="tcp://127.0.0.1:8786",
         max_time=13_800.0,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.spatial import KDTree
+from scipy.special import logit
 
 from zhat.core.arrays import BoolArray, FloatArray, IndexArray
 from zhat.core.torus import Periodic
@@ -15,16 +16,22 @@ from zhat.core.torus import Periodic
 #: Points that are nearer to each other than this on every axis, in units of the cube's edge, are one place: no kernel
 #: can tell them apart.
 SAME_PLACE = 1e-12
+#: Quantiles are between these and 1 less the other.
+SMALLEST, EPSILON = 1e-300, float(np.finfo(float).eps) / 2.0
 #: Values differ by rounding alone if it is by no more than this share of them.
 ROUNDING = 1e-9
 
 
-def first_at_place(x: FloatArray, periodic: Periodic = ()) -> IndexArray:
-    """Return, for each row of ``x``, the number of the first row at the same place; its own if it is that."""
+def first_at_place(x: FloatArray, periodic: Periodic = (), quantiles: tuple[int, ...] = ()) -> IndexArray:
+    """Return, for each row of ``x``, the number of the first row at the same place; its own if it is that.
+
+    Along axes that are quantiles, places are told apart by their log odds: far out, small differences are large ones.
+    """
     first = np.arange(len(x))
     if len(x) < 2:
         return first
     axes, inside = list(periodic), np.array(x)
+    inside[:, quantiles] = logit(np.clip(inside[:, quantiles], SMALLEST, 1.0 - EPSILON))
     inside[:, axes] = np.mod(inside[:, axes], 1.0)
     # What is 1 after rounding is 0.
     inside[:, axes] = np.where(inside[:, axes] < 1.0, inside[:, axes], 0.0)
@@ -56,7 +63,12 @@ def _agree(one: float, other: float, smallest: float) -> bool:
 
 
 def without_repeats(
-    x: FloatArray, y: FloatArray, noise: FloatArray, periodic: Periodic = (), smallest: float = 0.0
+    x: FloatArray,
+    y: FloatArray,
+    noise: FloatArray,
+    periodic: Periodic = (),
+    smallest: float = 0.0,
+    quantiles: tuple[int, ...] = (),
 ) -> tuple[IndexArray, FloatArray, FloatArray]:
     """Return which rows to keep, and their values and noise variances, so that no exact value is there twice.
 
@@ -64,7 +76,7 @@ def without_repeats(
     each other cannot be exact: what is kept is their mean, and the variance of that as its noise. An infinite value and
     finite ones at the same place are both kept.
     """
-    first = first_at_place(x, periodic)
+    first = first_at_place(x, periodic, quantiles)
     kept, values, variances = np.ones(len(x), dtype=bool), y, noise
     repeated = np.unique(first[(first < np.arange(len(x)))])
     for place in repeated:

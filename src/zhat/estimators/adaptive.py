@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -22,9 +22,6 @@ from zhat.core.models import Model, Surrogate
 from zhat.core.target import QUICK, THOROUGH, Region, Target, target
 from zhat.core.walls import Walls
 from zhat.estimators.base import (
-    CONVERGED,
-    LARGEST_NOISE,
-    SMALL_ERROR,
     Finding,
     Task,
     learned_shift_error,
@@ -46,14 +43,14 @@ from zhat.estimators.gauss import (
 )
 from zhat.estimators.hidden import HIDDEN_HEIGHT, fringe_error, hidden_mass, search_error
 from zhat.estimators.insight import Insight, insight_of_rounds
-from zhat.estimators.knowledge import Knowledge, Residual, Seen, knowledge, n_looks, residual, surprise
+from zhat.estimators.knowledge import Knowledge, Seen, knowledge, n_looks, residual, surprise
 from zhat.estimators.landscape import Landscape, landscape_of_rounds
-from zhat.estimators.outliers import outliers
 from zhat.estimators.planning import N_DRAWS, next_points
 from zhat.estimators.remembered import Kept
 from zhat.estimators.rounds import Round, closing_round, first_points, first_size, latest_round
 from zhat.estimators.streams import Purpose
 from zhat.estimators.temperatures import LandscapeCurve, Temperatures, of_rule
+from zhat.estimators.words import description, noise_notes, notes_on_error
 from zhat.evaluations import Evaluations
 
 #: Points that stand for the integrand when log Z is estimated.
@@ -61,17 +58,10 @@ N_REGION = 4096
 #: The share of the integrand in which the surrogate's uncertainty is carried over to log Z; what may hide beyond is
 #: another matter.
 CORE_SHARE = 0.999
-#: What is worth a word in the status.
-HIDDEN_WORTH_A_WORD = 0.1
-WRONG_WORTH_A_WORD = 3.0
-UNSEEN_WORTH_A_WORD = 0.005
-EVEN_ENOUGH = 0.3
 #: The share of the integrand that is taken to be seen at the least.
 SMALLEST_SEEN = 1e-6
 #: The parts of the error that are the models'.
 OF_MODELS = ("surrogate_error", "model_error", "hyperparameter_error")
-#: So many outliers are named.
-MOST_OUTLIERS_NAMED = 5
 #: A curve is left to a rule that is still right at so many times the largest λ of it.
 BEYOND_LARGEST = 1.5
 
@@ -140,7 +130,10 @@ class Adaptive:
         if last is None:
             return None
         seen = Seen.of(facts)
-        return insight_of_rounds(task, knowledge(task, seen, last.noise), last, lambda: _landscape(task, seen))
+        found = insight_of_rounds(task, knowledge(task, seen, last.noise), last, lambda: _landscape(task, seen))
+        # Of values at one and the same place, the surrogate was told the first.
+        repeated = np.isnan(found.energy) & facts.ok
+        return replace(found, energy=np.where(repeated, facts.y, found.energy))
 
     def temperatures(
         self, task: Task, facts: Evaluations, inverse_temperatures: FloatArray, finding: Finding
@@ -264,11 +257,11 @@ def _conclude(task: Task, facts: Evaluations, last: Round) -> Finding:
         **doubts,
         "residual": drawn.log_ratio,
         "residual_effective_share": drawn.effective_share,
-        **_description(last.surrogate.model),
+        **description(last.surrogate.model),
         "quadrature_method": integral.method,
         "noise_std": math.sqrt(known.new_noise()) / task.inverse_temperature,
     }
-    notes = _notes(task, known, parts, wrong, drawn) + _noise_notes(task, known, last.surrogate.model)
+    notes = notes_on_error(task, known, parts, wrong, drawn) + noise_notes(task, known, last.surrogate.model)
     return Finding(value, math.hypot(*parts.values()), notes, diagnostics)
 
 
@@ -341,74 +334,3 @@ def model_of_most_choices(last: Round) -> Model | None:
     if best >= 0.0 or most == best:
         return None
     return next((model for model in last.models if model.spec.warp == most), None)
-
-
-def _description(model: Model) -> dict[str, float | str]:
-    """Return what a model is, in words where there are any."""
-    spec = model.spec
-    return {
-        "nu": spec.nu,
-        "structure": spec.structure,
-        "trend": spec.trend,
-        "coordinates": ("rotated" if spec.rotated else "plain") + (" scores" if spec.scored else ""),
-        "warp": spec.warp,
-        "jitter": model.process.jitter,
-    }
-
-
-def _noise_notes(task: Task, known: Knowledge, model: Model) -> tuple[str, ...]:
-    """Return what a user should know about the noise, a sentence each."""
-    notes = []
-    odd = outliers(model, known)
-    if odd:
-        worst = sorted(odd, key=lambda position: -odd[position])[:MOST_OUTLIERS_NAMED]
-        named = ", ".join(f"{position} (by {odd[position]:.1f} sds)" for position in sorted(worst))
-        more = f" and {len(odd) - len(worst)} more" if len(odd) > len(worst) else ""
-        notes.append(f"evaluations {named}{more} do not fit with the others: outliers?")
-    noise = math.sqrt(known.new_noise())
-    if noise > LARGEST_NOISE:
-        notes.append(f"λσ = {noise:.2g} is large: the estimate is the smoothed surrogate's, without residuals")
-    return tuple(notes)
-
-
-def _notes(task: Task, known: Knowledge, parts: dict[str, float], wrong: float, drawn: Residual) -> tuple[str, ...]:
-    """Return what a user should know about the number, a sentence each."""
-    notes = []
-    wanted = 2 * task.dim + 2
-    if known.n_low() < wanted:
-        notes.append(
-            f"only {known.n_low()} of {len(known.y)} energies are low enough to matter, and it takes {wanted}: "
-            "a larger budget or narrower bounds are needed"
-        )
-    elif parts["search_error"] > 0.0:
-        notes.append("the integrand may lie lower than anything seen: a larger budget or narrower bounds are needed")
-    if parts.get("edge_error", 0.0) > SMALL_ERROR:
-        notes.append(
-            "the integrand does not vanish at the outermost quantiles of the prior: "
-            + (
-                "the evidence may be infinite"
-                if math.isinf(parts["edge_error"])
-                else "the interval allows for the rest"
-            )
-        )
-    if parts.get("height_error", 0.0) > SMALL_ERROR:
-        notes.append(
-            f"{parts['height_error']:.0%} of the integral lies where energies are far above those at the ends of the "
-            "prior, which the surrogate was made for: the interval allows for all of it"
-        )
-    if parts["hidden_mass"] > HIDDEN_WORTH_A_WORD:
-        notes.append("modes may be hidden where nobody looked: the interval allows for them")
-    if parts["unseen_error"] > UNSEEN_WORTH_A_WORD:
-        notes.append(
-            f"{-math.expm1(-2.0 * parts['unseen_error']):.0%} of the integrand may lie where evaluations fail: "
-            "the value counts half of it, and the interval allows for all or nothing"
-        )
-    if wrong > WRONG_WORTH_A_WORD:
-        notes.append(f"the surrogate has been wrong by {wrong:.1f} of its sds: the interval is wider for that")
-    if drawn.effective_share < EVEN_ENOUGH and not known.is_noisy:
-        notes.append(
-            f"draws from the surrogate missed it by far: their weights are worth {drawn.effective_share:.0%} of them"
-        )
-    if not notes and math.hypot(*parts.values()) < SMALL_ERROR:
-        notes.append(CONVERGED)
-    return tuple(notes)

@@ -164,7 +164,7 @@ def contradictory(task: Task, facts: Evaluations) -> list[tuple[int, int]]:
     """Return the pairs of evaluations, earlier first, that are exact and differ at one and the same place."""
     (ok,) = np.nonzero(facts.ok)
     exact = noise_variances(task, facts.y, facts.noise_std)[ok] == 0.0
-    first = first_at_place(facts.unit[ok], task.periodic)
+    first = first_at_place(facts.unit[ok], task.periodic, task.quantiles)
     pairs = contradictions(first, facts.y[ok], exact, ROUNDING / task.inverse_temperature)
     return [(int(ok[earlier]), int(ok[later])) for earlier, later in pairs]
 

@@ -142,6 +142,11 @@ class Knowledge:
         """Return where the integrand is known to vanish; None if nowhere."""
         return Walls.around(self.x, np.isfinite(self.y), self.periodic)
 
+    def without_heights(self) -> FloatArray:
+        """Return the places that were evaluated and have no finite height: they failed, or are behind walls."""
+        failed = np.empty((0, self.x.shape[1])) if self.failed is None else self.failed
+        return np.vstack([failed, self.x[~np.isfinite(self.y)]])
+
     def failing(self) -> Walls | None:
         """Return walls around a region where evaluations fail; None if there is none."""
         if self.failed is None or len(self.failed) == 0:
@@ -174,7 +179,7 @@ def knowledge(task: Task, seen: Seen, learned: float = math.nan) -> Knowledge:
     noise = np.where(np.isnan(variances), learned, scale**2 * variances)
     y = scale * energies_without_shift(task, seen.y[ok], np.where(np.isnan(noise), 0.0, noise / scale**2))
     x, position = seen.unit[ok], np.flatnonzero(ok).astype(float)
-    rows, y, noise = without_repeats(x, y, noise, task.periodic, ROUNDING)
+    rows, y, noise = without_repeats(x, y, noise, task.periodic, ROUNDING, task.quantiles)
     failed = seen.unit[~ok]
     return Knowledge(x[rows], y, noise, position[rows], len(seen), task.periodic, task.quantiles, failed)
 

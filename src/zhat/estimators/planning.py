@@ -81,7 +81,7 @@ def next_points(
 
     def chosen(candidates: FloatArray, n: int, pending: FloatArray) -> FloatArray:
         start = known.n_asked + len(pending)
-        candidates = without_failing(candidates, surrogate.failing, known.failed, n)
+        candidates = without_tried(candidates, known.without_heights(), surrogate.failing, n)
         return choose_batch(surrogate, candidates, region, n, noise, pending, start, every, searching)
 
     if nodes is not None:
@@ -98,12 +98,15 @@ def next_points(
     return np.vstack([tests, others])
 
 
-def without_failing(candidates: FloatArray, failing: Walls | None, failed: FloatArray | None, n: int) -> FloatArray:
-    """Return the candidates, at least ``n``, without any that failed before or that lie where evaluations fail."""
-    if failed is None or len(failed) == 0:
+def without_tried(candidates: FloatArray, tried: FloatArray, failing: Walls | None, n: int) -> FloatArray:
+    """Return the candidates, at least ``n``, without those tried before in vain or that lie where evaluations fail.
+
+    The surrogate's process knows nothing of points that failed or are behind walls, and would ask for them again.
+    """
+    if len(tried) == 0:
         return candidates
-    tried = {row.tobytes() for row in failed}
-    candidates = candidates[[row.tobytes() not in tried for row in candidates]]
+    known = {row.tobytes() for row in tried}
+    candidates = candidates[[row.tobytes() not in known for row in candidates]]
     if failing is None:
         return candidates
     height = failing.height(candidates)
