@@ -3,35 +3,11 @@
 import numpy as np
 
 import zhat
-from zhat.estimators import rounds
-
-
-class TooMany(Exception):
-    """More rounds were made than there are."""
-
-
-def count_rounds(monkeypatch, most):
-    """Note how many evaluations each round that is made knows of, and give up when there are too many."""
-    made, make = [], rounds._make_round
-
-    def counted(task, seen, *others):
-        made.append(len(seen))
-        if len(made) > most:
-            raise TooMany
-        return make(task, seen, *others)
-
-    monkeypatch.setattr(rounds, "_make_round", counted)
-    return made
-
-
-def wavy(x):
-    return float(3.0 * np.sin(9.0 * x[0]) + 4.0 * x[0])
+from counted_rounds import count_rounds, rounds_of_one_point, wavy
 
 
 def test_two_hundred_small_rounds_are_made_once_each(monkeypatch):
-    monkeypatch.setattr(rounds, "SMALLEST_ROUND", 1)
-    monkeypatch.setattr(rounds, "GROWTH", 0.0)
-    monkeypatch.setattr(rounds, "MANY_ROUNDS", 10**9, raising=False)
+    rounds_of_one_point(monkeypatch)
     made = count_rounds(monkeypatch, 260)
     result = zhat.estimate(wavy, [(0.0, 1.0)], inverse_temperature=3.0, budget=240, seed=11)
     n_rounds = len(set(made))
