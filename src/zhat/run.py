@@ -182,7 +182,7 @@ def _facts_carried(ledger: MemoryLedger, problem: Problem) -> Iterator[None]:
         # Few exceptions can carry nothing, and nothing may take the place of this one.
         with contextlib.suppress(Exception):
             facts = ledger.facts()
-            error.evaluations = facts  # type: ignore[attr-defined]
+            vars(error)["evaluations"] = facts
             if ledger.n_spent and np.any(facts.ok):
                 error.add_note(_how_to_go_on(facts, problem))
         raise

@@ -1,5 +1,6 @@
 """Where an energy's exception came from: kept with the facts, wherever it was raised, and the cause of an error."""
 
+import importlib
 import pickle
 import traceback
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -131,8 +132,7 @@ def test_exceptions_of_any_kind_cross_to_other_processes_as_text():
 
 
 def test_an_import_that_fails_is_not_the_energys_own():
-    try:
-        import no_such_module_anywhere  # noqa: F401
-    except ImportError as error:
-        assert Outcome.raised(error).never_ran
+    with pytest.raises(ImportError) as caught:
+        importlib.import_module("no_such_module_anywhere")
+    assert Outcome.raised(caught.value).never_ran
     assert not Outcome.raised(ValueError("x")).never_ran
