@@ -36,7 +36,7 @@ from study_grid import (
     true_log_z,
 )
 from study_problems import DENSITIES
-from zhat.core.quadrature import LogIntegral
+from zhat.core.integrate.quadrature import LogIntegral
 
 METHODS = ("mc", "pc", "pc-mc", "mvs", "mvs-lmc", "mvs-exact", "sobol", "gauss-legendre")
 INVERSE_TEMPERATURES = (0.5, 5.0, 10.0)

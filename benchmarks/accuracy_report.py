@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from scipy.special import betainc
 
 from study_grid import FAILED, SMALLEST_ERROR, TWO_SIDED_95, Cell, Outcome, write_table
-from zhat.core.quadrature import LogIntegral
+from zhat.core.integrate.quadrature import LogIntegral
 from zhat.reproduce.draw import STYLES
 
 #: The budget that is judged, in the tables and in the picture.

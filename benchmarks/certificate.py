@@ -31,9 +31,9 @@ import numpy as np
 
 from study_grid import RESULTS, write_table
 from zhat.core.arrays import FloatArray, tensor_grid
-from zhat.core.certificate import Bracket, certified_bracket
-from zhat.core.design import maximum_variance_design
-from zhat.core.kernels import Kernel
+from zhat.core.certify.bracket import Bracket, certified_bracket
+from zhat.core.design.maximum_variance import maximum_variance_design
+from zhat.core.gp.kernels import Kernel
 from zhat.core.logspace import log_sum_exp
 from zhat.reproduce.runner import one_thread_each, worker_pool
 from zhat.view.progress import progress_bar

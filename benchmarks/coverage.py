@@ -38,7 +38,7 @@ from study_grid import (
     write_table,
 )
 from study_problems import LARGEST_DIM, RANDOM_FUNCTION, SMOOTHNESSES, prior_of
-from zhat.core.quadrature import LogIntegral
+from zhat.core.integrate.quadrature import LogIntegral
 
 PROBLEMS = ("ackley2", "alpine2", "hennig2", "zhou2", "synthetic2", "synthetic4", "mlp", "psf")
 INVERSE_TEMPERATURES = (0.5, 5.0, 10.0)

@@ -24,8 +24,8 @@ import numpy as np
 import zhat
 from study_grid import RESULTS, TWO_SIDED_95, write_table
 from zhat.core.arrays import FloatArray, tensor_grid
-from zhat.core.thermodynamics import thermodynamics
-from zhat.domain import Box
+from zhat.core.integrate.thermodynamics import thermodynamics
+from zhat.problem.domain import Box
 from zhat.problems import NamedProblem
 from zhat.reproduce.runner import one_thread_each, worker_pool
 from zhat.view.progress import progress_bar

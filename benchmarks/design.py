@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from zhat.core.arrays import FloatArray, sobol
-from zhat.core.design import maximum_variance_design
-from zhat.core.gp import GaussianProcess
-from zhat.core.kernels import Kernel
+from zhat.core.design.maximum_variance import maximum_variance_design
+from zhat.core.gp.kernels import Kernel
+from zhat.core.gp.process import GaussianProcess
 
 N_POINTS = 512
 CHECKED = (64, 256, 512)

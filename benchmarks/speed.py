@@ -22,10 +22,10 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 import zhat
 from design import CHECKED, N_POINTS, PLAIN_CANDIDATES, largest_sd_left, plain_pivoted_cholesky
 from zhat.core.arrays import sobol
-from zhat.core.design import maximum_variance_design
-from zhat.core.fit import LENGTHSCALE_RANGE, SCALE_RANGE, fit
-from zhat.core.gp import GaussianProcess
-from zhat.core.kernels import Kernel
+from zhat.core.design.maximum_variance import maximum_variance_design
+from zhat.core.gp.fit import LENGTHSCALE_RANGE, SCALE_RANGE, fit
+from zhat.core.gp.kernels import Kernel
+from zhat.core.gp.process import GaussianProcess
 
 RESULTS = Path(__file__).parent / "results" / "speed.csv"
 Row = tuple[str, str, str, str]

@@ -27,12 +27,12 @@ import numpy as np
 import zhat
 from study_problems import build
 from zhat.core.arrays import FloatArray, sobol, tensor_grid
+from zhat.core.integrate.quadrature import LogIntegral
+from zhat.core.integrate.target import GRID_DIM
 from zhat.core.logspace import log_sum_exp
-from zhat.core.quadrature import LogIntegral
-from zhat.core.target import GRID_DIM
-from zhat.domain import Box
 from zhat.errors import InvalidArgument
 from zhat.estimators.piecewise import cells_per_axis
+from zhat.problem.domain import Box
 from zhat.problems import NamedProblem
 from zhat.reproduce.experiment import Options, figure_names, figure_plan
 from zhat.reproduce.runner import one_thread_each, worker_pool

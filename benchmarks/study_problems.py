@@ -15,9 +15,9 @@ from scipy.special import gammaln
 
 from zhat import problems
 from zhat.core.arrays import FloatArray, blocks, tensor_grid
+from zhat.core.integrate.quadrature import LogIntegral
+from zhat.core.integrate.target import narrow_target
 from zhat.core.logspace import log_sum_exp
-from zhat.core.quadrature import LogIntegral
-from zhat.core.target import narrow_target
 from zhat.problems import NamedProblem
 from zhat.problems.named import Energy
 from zhat.problems.qmc import most_credible

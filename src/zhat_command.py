@@ -13,7 +13,7 @@ STOPPED = 3
 def main() -> None:
     """Run the command line; a signal to stop that comes before it is there ends this process, and says so."""
     kept = {number: signal.signal(number, _stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    from zhat.cli import main as command_line
+    from zhat.cli.main import main as command_line
 
     for number, handler in kept.items():
         signal.signal(number, handler)

@@ -5,13 +5,13 @@ import math
 import numpy as np
 
 from zhat.core import acquire
-from zhat.core.acquire import choose_batch, shares, turns
 from zhat.core.arrays import sobol
-from zhat.core.envelope import envelope_at
-from zhat.core.gp import GaussianProcess
-from zhat.core.kernels import Kernel, SumKernel
-from zhat.core.models import Coordinates, Model, ModelSpec
-from zhat.core.target import Region
+from zhat.core.design.acquire import choose_batch, shares, turns
+from zhat.core.gp.kernels import Kernel, SumKernel
+from zhat.core.gp.process import GaussianProcess
+from zhat.core.heights.envelope import envelope_at
+from zhat.core.heights.models import Coordinates, Model, ModelSpec
+from zhat.core.integrate.target import Region
 
 NONE_PENDING = np.empty((0, 2))
 KERNELS = {

@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 
 import zhat
-from zhat.evaluations import Outcome
-from zhat.study.dask_pool import DaskPool
+from zhat.evaluate.dask_pool import DaskPool
+from zhat.problem.evaluations import Outcome
 from zhat.study.runner import StudyRun
 
 BOUNDS = {"u": (-1.0, 2.0), "v": (0.0, 3.0)}

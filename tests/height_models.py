@@ -3,8 +3,8 @@
 import numpy as np
 
 from zhat.core.arrays import sobol
-from zhat.core.heights import Heights
-from zhat.core.models import ModelSpec
+from zhat.core.heights.heights import Heights
+from zhat.core.heights.models import ModelSpec
 
 CONSTANT = ModelSpec(trend="constant")
 QUADRATIC = ModelSpec(trend="quadratic")

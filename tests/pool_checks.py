@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from zhat.evaluations import Outcome
-from zhat.study.pools import Evaluate, Pool
+from zhat.evaluate.pools import Evaluate, Pool
+from zhat.problem.evaluations import Outcome
 
 #: Seconds after which a test gives up; generous, as machines can be busy.
 PATIENCE = 60.0

@@ -7,8 +7,8 @@ import pytest
 
 import zhat
 from zhat.core.arrays import sobol
-from zhat.core.cells import AdaptiveGrid
-from zhat.domain import Box
+from zhat.core.integrate.cells import AdaptiveGrid
+from zhat.problem.domain import Box
 
 EVERY = [
     *[("synthetic", {"dim": dim, "seed": 1}) for dim in (1, 2, 3, 4, 6)],

@@ -53,7 +53,7 @@ print(*told)
 CREATOR = """
 import sys, time
 from pathlib import Path
-from zhat.cli_study import _create_or_open
+from zhat.cli.study import _create_or_open
 from zhat.study.file import read_study_file
 folder, place, n_processes, n_rounds = Path(sys.argv[1]), *map(int, sys.argv[2:])
 for number in range(n_rounds):

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from zhat import errors, estimators, problems, theory
-from zhat.certificate import Certificate
-from zhat.compare import BayesFactor, ModelProbability, bayes_factor, model_probabilities
-from zhat.core.kernels import Kernel
-from zhat.curve import Curve
+from zhat.core.gp.kernels import Kernel
 from zhat.errors import (
     ClusterLost,
     CommandFailed,
@@ -24,12 +21,15 @@ from zhat.errors import (
     TableError,
     ZhatError,
 )
-from zhat.estimate import Estimate
-from zhat.estimate_file import load
 from zhat.estimators.base import NoiseKind
-from zhat.evaluations import Evaluations
-from zhat.evidence import evidence
-from zhat.run import Point, estimate
+from zhat.evaluate.evidence import evidence
+from zhat.evaluate.run import Point, estimate
+from zhat.problem.evaluations import Evaluations
+from zhat.result.certificate import Certificate
+from zhat.result.compare import BayesFactor, ModelProbability, bayes_factor, model_probabilities
+from zhat.result.curve import Curve
+from zhat.result.estimate import Estimate
+from zhat.result.file import load
 from zhat.study.study import Study
 
 __all__ = [

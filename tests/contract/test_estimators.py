@@ -8,8 +8,8 @@ import pytest
 import zhat
 from energies import skewed_1d, skewed_2d
 from zhat.estimators import METHODS, MaximumVariance, PiecewiseConstant, PiecewiseConstantMonteCarlo, Task, TwoBatch
-from zhat.estimators.surrogate import SurrogateSettings
-from zhat.evaluations import Evaluations, Outcome
+from zhat.problem.evaluations import Evaluations, Outcome
+from zhat.surface.process import SurrogateSettings
 
 EVERY = {
     **METHODS,

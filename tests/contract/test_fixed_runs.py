@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 import pytest
+
 from fixed_runs import KEPT, RUNS, run_apart
 
 #: With other versions of NumPy and SciPy a run rounds otherwise and may choose other points; it is as right as it says.

@@ -19,8 +19,8 @@ from problem_checks import (
     some_points,
 )
 from zhat.core.arrays import sobol
-from zhat.core.quadrature import LogIntegral
-from zhat.domain import Box
+from zhat.core.integrate.quadrature import LogIntegral
+from zhat.problem.domain import Box
 from zhat.problems import airy, cubature, formulas, qmc
 from zhat.problems.truth import ByQuadrature, line_integral
 

@@ -7,7 +7,7 @@ import pytest
 
 import zhat
 from zhat.estimators import METHODS
-from zhat.evaluations import Outcome
+from zhat.problem.evaluations import Outcome
 
 BOUNDS = {"u": (-1.0, 2.0), "v": (0.0, 3.0)}
 BUDGET = 40

@@ -17,12 +17,12 @@ import pytest
 
 from dask_cluster import Cluster, free_port
 from pool_checks import PATIENCE, all_of, check_contract, point, square, submit_range, until
-from zhat.domain import Box
 from zhat.errors import ClusterLost, InvalidArgument
-from zhat.evaluations import Outcome
-from zhat.problem import Problem
-from zhat.study.dask_pool import DaskPool
-from zhat.study.pools import make_pool
+from zhat.evaluate.dask_pool import DaskPool
+from zhat.evaluate.pools import make_pool
+from zhat.problem.domain import Box
+from zhat.problem.energy import Problem
+from zhat.problem.evaluations import Outcome
 
 
 @pytest.fixture(scope="module")
@@ -122,8 +122,8 @@ def test_a_scheduler_that_is_restarted_under_a_users_client(cluster, client, tmp
 
 
 def test_a_scheduler_that_is_only_busy_costs_nothing(cluster, client, tmp_path, monkeypatch):
-    monkeypatch.setattr("zhat.study.dask_pool._ANSWER", 0.2)
-    monkeypatch.setattr("zhat.study.dask_pool._HEARTBEAT", 0.1)
+    monkeypatch.setattr("zhat.evaluate.dask_pool._ANSWER", 0.2)
+    monkeypatch.setattr("zhat.evaluate.dask_pool._HEARTBEAT", 0.1)
     with DaskPool(marking(tmp_path, 0.1), client) as pool:
         submit_range(pool, 6)
         until(lambda: list(tmp_path.iterdir()))

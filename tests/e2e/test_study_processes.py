@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from pool_checks import until
-from zhat.domain import Box
-from zhat.problem import Problem
-from zhat.study.command import CommandEnergy
-from zhat.study.process_pool import ProcessPool
+from zhat.evaluate.command import CommandEnergy
+from zhat.evaluate.process_pool import ProcessPool
+from zhat.problem.domain import Box
+from zhat.problem.energy import Problem
 
 ZHAT = Path(sys.executable).with_name("zhat")
 STUDY = """
@@ -39,7 +39,7 @@ wait
 STUBBORN = PROGRAM.replace("sleep 700 &", "trap '' TERM\nsleep 700 &")
 ESTIMATE = """
 import sys, zhat
-from zhat.study.command import CommandEnergy
+from zhat.evaluate.command import CommandEnergy
 
 energy = CommandEnergy(("./simulate.sh", "{a}"), ("a",))
 zhat.estimate(energy, {"a": (0, 1)}, budget=8, seed=3, method="mc", workers=int(sys.argv[1]))

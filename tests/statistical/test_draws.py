@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from zhat.core.sampling import checked_draws, draw_langevin, weighted_moments
-from zhat.core.target import target
-from zhat.core.torus import reflect
+from zhat.core.integrate.sampling import checked_draws, draw_langevin, weighted_moments
+from zhat.core.integrate.target import target
+from zhat.core.space.torus import reflect
 
 # All seeds are fixed, so that a test that passes always passes; this is the chance of failing at its first run.
 SMALLEST_P = 1e-4

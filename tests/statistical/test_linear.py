@@ -7,7 +7,7 @@ import pytest
 
 import zhat
 from energies import linear, linear_log_z
-from zhat.core.target import target
+from zhat.core.integrate.target import target
 from zhat.estimators import METHODS
 
 CUBE = [(0.0, 1.0)] * 3

@@ -13,8 +13,8 @@ import pytest
 from scipy.special import i0e
 
 from energies import linear_log_z
-from zhat.core.kernels import Kernel
-from zhat.core.quadrature import LogIntegral
+from zhat.core.gp.kernels import Kernel
+from zhat.core.integrate.quadrature import LogIntegral
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 # At the end: one of the studies is called coverage, like a package that others may want to import.

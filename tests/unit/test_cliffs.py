@@ -8,8 +8,8 @@ from scipy.special import logsumexp
 
 import zhat
 from zhat.core.arrays import sobol
-from zhat.core.cliffs import beyond_cliffs
-from zhat.core.heights import Heights
+from zhat.core.heights.cliffs import beyond_cliffs
+from zhat.core.heights.heights import Heights
 
 SQUARE = [(0.0, 1.0)] * 2
 

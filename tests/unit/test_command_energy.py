@@ -12,12 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from zhat.domain import Box
 from zhat.errors import CommandFailed, InvalidArgument, ZhatError
-from zhat.problem import Problem
-from zhat.study import process
-from zhat.study.command import CommandEnergy
-from zhat.study.supervision import SUPERVISION
+from zhat.evaluate import process
+from zhat.evaluate.command import CommandEnergy
+from zhat.evaluate.supervision import SUPERVISION
+from zhat.problem.domain import Box
+from zhat.problem.energy import Problem
 
 POINT = np.array([0.1, -2.5e-300])
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from zhat.errors import CommandFailed, InvalidArgument
-from zhat.study import process
-from zhat.study.command import CommandEnergy
+from zhat.evaluate import process
+from zhat.evaluate.command import CommandEnergy
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "command"
 

@@ -18,14 +18,14 @@ from acquire_models import (
     without,
 )
 from zhat.core import acquire
-from zhat.core.acquire import Wish, _Conditioned, distances_to_nearest, log_sinh
 from zhat.core.arrays import sobol
-from zhat.core.envelope import envelope_at
-from zhat.core.gp import GaussianProcess
-from zhat.core.kernels import Kernel
-from zhat.core.models import HIGHEST, Coordinates, Model, ModelSpec, Surrogate
-from zhat.core.target import Region
-from zhat.core.walls import Walls
+from zhat.core.design.acquire import Wish, _Conditioned, distances_to_nearest, log_sinh
+from zhat.core.gp.kernels import Kernel
+from zhat.core.gp.process import GaussianProcess
+from zhat.core.heights.envelope import envelope_at
+from zhat.core.heights.models import HIGHEST, Coordinates, Model, ModelSpec, Surrogate
+from zhat.core.heights.walls import Walls
+from zhat.core.integrate.target import Region
 
 
 def expected_state(model, process, points, region):

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from acquire_models import NONE_PENDING, SPECS, best_hidden, choose, gap_wishes, model_of, region_of, starts_of
-from zhat.core.acquire import Wish, _Conditioned, shares, turns
+from zhat.auto.planning import EXPLORE_OFTEN, EXPLORE_RARELY
 from zhat.core.arrays import sobol
-from zhat.core.kernels import Kernel
-from zhat.core.models import Surrogate
-from zhat.core.walls import Walls
-from zhat.estimators.planning import EXPLORE_OFTEN, EXPLORE_RARELY
+from zhat.core.design.acquire import Wish, _Conditioned, shares, turns
+from zhat.core.gp.kernels import Kernel
+from zhat.core.heights.models import Surrogate
+from zhat.core.heights.walls import Walls
 
 
 @pytest.mark.parametrize("wish", [Wish.BORDER, Wish.FAR, Wish.FAR_ANYWAY])

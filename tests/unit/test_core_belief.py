@@ -8,7 +8,9 @@ from scipy.integrate import quad
 from scipy.special import ndtr
 
 from zhat.core.arrays import sobol
-from zhat.core.belief import (
+from zhat.core.gp.kernels import Kernel, SumKernel
+from zhat.core.gp.process import GaussianProcess
+from zhat.core.heights.belief import (
     LARGEST_VARIANCE,
     LINEAR_SD,
     Spread,
@@ -17,12 +19,10 @@ from zhat.core.belief import (
     integral_variance,
     log_mean_above,
 )
-from zhat.core.envelope import envelope_at
-from zhat.core.gp import GaussianProcess
-from zhat.core.heights import Heights
-from zhat.core.kernels import Kernel, SumKernel
-from zhat.core.models import Coordinates, Model, ModelSpec, fit_envelope, fit_model
-from zhat.core.target import Region
+from zhat.core.heights.envelope import envelope_at
+from zhat.core.heights.heights import Heights
+from zhat.core.heights.models import Coordinates, Model, ModelSpec, fit_envelope, fit_model
+from zhat.core.integrate.target import Region
 
 N_DRAWS = 4000
 SPECS = {

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from zhat.core.arrays import sobol, tensor_grid
-from zhat.core.certificate import NormTooSmall, certified_bracket
-from zhat.core.enclosure import Enclosure, Shapes
-from zhat.core.gp import GaussianProcess
-from zhat.core.kernels import Kernel, SumKernel
+from zhat.core.certify.bracket import NormTooSmall, certified_bracket
+from zhat.core.certify.enclosure import Enclosure, Shapes
+from zhat.core.certify.remainder import axis_remainder, remainder_norms
+from zhat.core.certify.tilt import tilt
+from zhat.core.gp.kernels import Kernel, SumKernel
+from zhat.core.gp.process import GaussianProcess
 from zhat.core.logspace import log_mean_exp, log_sum_exp
-from zhat.core.remainder import axis_remainder, remainder_norms
-from zhat.core.tilt import tilt
 
 NUS = (0.5, 1.5, 2.5, math.inf)
 #: Enough for a valid bracket, which is all that most tests want.
@@ -260,7 +260,7 @@ def test_noise_is_covered(nu, dim, noise_std):
 
 def test_the_band_fails_no_more_often_than_it_says():
     # Straight from the band, where coverage is not masked by integration: at one point it is as often off as it says.
-    from zhat.core.certificate import _Data
+    from zhat.core.certify.bracket import _Data
 
     f = random_function(1.5, 1)
     x, place = sobol(16, 1, 7), np.array([[0.37]])

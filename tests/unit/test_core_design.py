@@ -5,9 +5,9 @@ import pytest
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist, pdist
 
-from zhat.core.design import candidate_set, maximum_variance_design
-from zhat.core.gp import GaussianProcess
-from zhat.core.kernels import Kernel
+from zhat.core.design.maximum_variance import candidate_set, maximum_variance_design
+from zhat.core.gp.kernels import Kernel
+from zhat.core.gp.process import GaussianProcess
 
 KERNELS = {
     "1-d": (1, Kernel(1.5, 0.2)),

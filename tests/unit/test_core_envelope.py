@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import minimize
 
 from zhat.core.arrays import sobol
-from zhat.core.envelope import envelope_at, quadratic_envelope
-from zhat.core.trend import basis
+from zhat.core.gp.trend import basis
+from zhat.core.heights.envelope import envelope_at, quadratic_envelope
 
 POWERS = (0.1, 0.2, 0.5, 1.0, 2.0)
 #: Coefficients of 1, x, y, x², xy, y².

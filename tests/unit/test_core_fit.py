@@ -8,9 +8,9 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
 from zhat.core.arrays import sobol
-from zhat.core.fit import LENGTHSCALE_RANGE, NOISE_RANGE, SMOOTHNESSES, Likelihood, fit
-from zhat.core.gp import GaussianProcess
-from zhat.core.kernels import Kernel
+from zhat.core.gp.fit import LENGTHSCALE_RANGE, NOISE_RANGE, SMOOTHNESSES, Likelihood, fit
+from zhat.core.gp.kernels import Kernel
+from zhat.core.gp.process import GaussianProcess
 
 NUS = (0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 3.3, 3.5, 7.3, math.inf)
 

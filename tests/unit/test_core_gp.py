@@ -8,8 +8,8 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
 from zhat.core.arrays import BLOCK_ELEMENTS
-from zhat.core.gp import JITTER_LADDER, GaussianProcess, jittered_cholesky
-from zhat.core.kernels import Kernel
+from zhat.core.gp.kernels import Kernel
+from zhat.core.gp.process import JITTER_LADDER, GaussianProcess, jittered_cholesky
 
 NUS = (0.5, 1.5, 2.5, math.inf)
 

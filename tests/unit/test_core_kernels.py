@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from zhat.core.kernels import LARGEST_NU, Kernel, correlation, correlation_and_slope
+from zhat.core.gp.kernels import LARGEST_NU, Kernel, correlation, correlation_and_slope
 
 DERIVATIVE_NUS = (0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 3.3, 3.5, 7.3, math.inf)
 

@@ -21,12 +21,12 @@ from height_models import (
     wavy,
 )
 from zhat.core.arrays import sobol
-from zhat.core.envelope import envelope_at
-from zhat.core.fit import LengthscalePrior
-from zhat.core.gp import GaussianProcess
-from zhat.core.heights import RELEVANT_HEIGHT, RELEVANT_HEIGHT_PER_AXIS, Heights
-from zhat.core.kernels import Kernel
-from zhat.core.models import (
+from zhat.core.gp.fit import LengthscalePrior
+from zhat.core.gp.kernels import Kernel
+from zhat.core.gp.process import GaussianProcess
+from zhat.core.heights.envelope import envelope_at
+from zhat.core.heights.heights import RELEVANT_HEIGHT, RELEVANT_HEIGHT_PER_AXIS, Heights
+from zhat.core.heights.models import (
     ADDITIVE_PENALTY,
     DEEPEST,
     FAR_NOISE,

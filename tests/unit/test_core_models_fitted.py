@@ -19,14 +19,14 @@ from height_models import (
     wavy,
 )
 from zhat.core.arrays import sobol
-from zhat.core.design import nearest_volumes
-from zhat.core.envelope import envelope_at
-from zhat.core.gp import GaussianProcess
-from zhat.core.heights import Heights
-from zhat.core.kernels import Kernel
-from zhat.core.left_out import left_out_error
-from zhat.core.models import DEEPEST, HIGHEST, LARGEST_FIT, Coordinates, Surrogate, fit_model
-from zhat.core.walls import Walls
+from zhat.core.design.maximum_variance import nearest_volumes
+from zhat.core.gp.kernels import Kernel
+from zhat.core.gp.process import GaussianProcess
+from zhat.core.heights.envelope import envelope_at
+from zhat.core.heights.heights import Heights
+from zhat.core.heights.left_out import left_out_error
+from zhat.core.heights.models import DEEPEST, HIGHEST, LARGEST_FIT, Coordinates, Surrogate, fit_model
+from zhat.core.heights.walls import Walls
 
 
 @pytest.mark.parametrize("dim", [1, 2, 4])

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy.special import i0e
 
-from zhat.core.gp import GaussianProcess
-from zhat.core.kernels import Kernel, SumKernel
+from zhat.core.gp.kernels import Kernel, SumKernel
+from zhat.core.gp.paths import posterior_deviations
+from zhat.core.gp.process import GaussianProcess
+from zhat.core.integrate.nodes import nodes_for_range
+from zhat.core.integrate.thermodynamics import thermodynamics
 from zhat.core.logspace import effective_sample_size, log_sum_exp
-from zhat.core.nodes import nodes_for_range
-from zhat.core.paths import posterior_deviations
-from zhat.core.thermodynamics import thermodynamics
 
 KERNELS = [
     Kernel(0.5, 0.4, 2.0),

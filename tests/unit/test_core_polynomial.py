@@ -9,14 +9,14 @@ from sklearn.preprocessing import PolynomialFeatures
 
 from height_models import CONSTANT, QUADRATIC, heights_of
 from zhat.core.arrays import sobol
-from zhat.core.coordinates import Coordinates
-from zhat.core.gp import GaussianProcess
-from zhat.core.heights import Heights
-from zhat.core.kernels import Kernel
-from zhat.core.models import FAR_NOISE, ModelSpec, fit_model
-from zhat.core.polynomial import MOST_CANDIDATES, all_terms, choose_terms
-from zhat.core.torus import embed
-from zhat.core.trend import Polynomial, basis, gradient, n_terms
+from zhat.core.gp.kernels import Kernel
+from zhat.core.gp.polynomial import MOST_CANDIDATES, all_terms, choose_terms
+from zhat.core.gp.process import GaussianProcess
+from zhat.core.gp.trend import Polynomial, basis, gradient, n_terms
+from zhat.core.heights.coordinates import Coordinates
+from zhat.core.heights.heights import Heights
+from zhat.core.heights.models import FAR_NOISE, ModelSpec, fit_model
+from zhat.core.space.torus import embed
 
 POLYNOMIAL = ModelSpec(nu=math.inf, trend="polynomial")
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, Matern
 
-from zhat.core.fit import LengthscalePrior, Likelihood, Search, fit, spread_and_centre
-from zhat.core.gp import GaussianProcess
-from zhat.core.kernels import Kernel, SumKernel
+from zhat.core.gp.fit import LengthscalePrior, Likelihood, Search, fit, spread_and_centre
+from zhat.core.gp.kernels import Kernel, SumKernel
+from zhat.core.gp.process import GaussianProcess
 
 NUS = (0.5, 0.8, 1.5, 2.5, math.inf)
 STRUCTURES = ("isotropic", "per-axis", "additive")

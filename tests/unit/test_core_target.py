@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from zhat.core.cells import AdaptiveGrid
-from zhat.core.quadrature import trapezoid
-from zhat.core.target import target
+from zhat.core.integrate.cells import AdaptiveGrid
+from zhat.core.integrate.quadrature import trapezoid
+from zhat.core.integrate.target import target
 
 
 def linear(b):

@@ -5,10 +5,10 @@ import pytest
 from scipy.stats import multivariate_normal
 from sklearn.preprocessing import PolynomialFeatures
 
-from zhat.core.fit import Likelihood, fit
-from zhat.core.gp import GaussianProcess
-from zhat.core.kernels import Kernel, SumKernel
-from zhat.core.trend import basis, gradient, n_terms
+from zhat.core.gp.fit import Likelihood, fit
+from zhat.core.gp.kernels import Kernel, SumKernel
+from zhat.core.gp.process import GaussianProcess
+from zhat.core.gp.trend import basis, gradient, n_terms
 
 TRENDS = ("zero", "constant", "quadratic")
 NUS = (0.5, 1.5, 2.5, math.inf)

@@ -6,7 +6,7 @@ from scipy.spatial import KDTree
 from scipy.stats import norm
 
 from zhat.core.arrays import sobol
-from zhat.core.walls import SMALLEST_SD, Walls
+from zhat.core.heights.walls import SMALLEST_SD, Walls
 
 DIRECTIONS = ([1.0, 0.0], [1.0, 1.0], [2.0, -1.0])
 

@@ -7,10 +7,10 @@ import pytest
 from scipy.integrate import quad
 
 import zhat
-from zhat.core.target import THOROUGH
-from zhat.estimators.adaptive import last_round
-from zhat.estimators.correction import correction
-from zhat.estimators.knowledge import Seen, knowledge
+from zhat.auto.adaptive import last_round
+from zhat.auto.correction import correction
+from zhat.auto.knowledge import Seen, knowledge
+from zhat.core.integrate.target import THOROUGH
 
 
 def energy(x):

@@ -10,7 +10,7 @@ from scipy.special import erf
 
 import zhat
 from energies import linear, linear_log_z, skewed_1d, skewed_2d
-from zhat.core.thermodynamics import thermodynamics
+from zhat.core.integrate.thermodynamics import thermodynamics
 
 OWN = 4.0
 

@@ -7,8 +7,8 @@ import pytest
 import scipy.stats as st
 
 import zhat
-from zhat.core.edges import mass_beyond
-from zhat.core.target import Region
+from zhat.core.heights.edges import mass_beyond
+from zhat.core.integrate.target import Region
 
 NORMAL = st.norm(0, 1)
 DIVERGENT = {

@@ -10,9 +10,9 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 import zhat
 from zhat.core.arrays import sobol
-from zhat.core.failing import CONSTANT_VARIANCE, MOST, NU, failing_region, gather, log_evidence
-from zhat.core.kernels import Kernel
-from zhat.settings import Settings
+from zhat.core.gp.kernels import Kernel
+from zhat.core.heights.failing import CONSTANT_VARIANCE, MOST, NU, failing_region, gather, log_evidence
+from zhat.methods.settings import Settings
 
 SQUARE = [(0.0, 1.0)] * 2
 

@@ -8,8 +8,8 @@ import stat
 import pytest
 
 import zhat
-from zhat.files import write_whole
 from zhat.study.store import Store
+from zhat.util.files import write_whole
 
 
 def saved(budget):

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import zhat
-from zhat.core.coordinates import Coordinates
-from zhat.core.heights import Heights
-from zhat.core.models import ModelSpec, Surrogate, fit_model
+from zhat.auto.gauss import gauss_rule, has_rule, n_nodes, nearest_nodes, rule, rule_value, with_checks
+from zhat.auto.knowledge import Seen
+from zhat.core.heights.coordinates import Coordinates
+from zhat.core.heights.heights import Heights
+from zhat.core.heights.models import ModelSpec, Surrogate, fit_model
 from zhat.estimators import Task, named
-from zhat.estimators.gauss import gauss_rule, has_rule, n_nodes, nearest_nodes, rule, rule_value, with_checks
-from zhat.estimators.knowledge import Seen
-from zhat.evaluations import Evaluations, Outcome
+from zhat.problem.evaluations import Evaluations, Outcome
 
 BUDGET = 64
 

@@ -8,15 +8,15 @@ import pytest
 
 from height_models import heights_of
 from zhat import estimate, problems
+from zhat.auto.comparison import distribution
+from zhat.auto.hidden import fringe_error, hidden_mass
+from zhat.auto.knowledge import Knowledge, Prediction
+from zhat.auto.planning import EXPLORE_OFTEN, EXPLORE_RARELY, explore_every
 from zhat.core.arrays import sobol
-from zhat.core.gp import GaussianProcess
-from zhat.core.kernels import Kernel
-from zhat.core.models import Coordinates, Model, ModelSpec, Surrogate, fit_model
-from zhat.core.target import QUICK
-from zhat.estimators.comparison import distribution
-from zhat.estimators.hidden import fringe_error, hidden_mass
-from zhat.estimators.knowledge import Knowledge, Prediction
-from zhat.estimators.planning import EXPLORE_OFTEN, EXPLORE_RARELY, explore_every
+from zhat.core.gp.kernels import Kernel
+from zhat.core.gp.process import GaussianProcess
+from zhat.core.heights.models import Coordinates, Model, ModelSpec, Surrogate, fit_model
+from zhat.core.integrate.target import QUICK
 
 
 def two_modes(x):

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from zhat.core.models import ModelSpec
-from zhat.estimators.knowledge import Knowledge, Prediction, far_surprise, n_looks, residual, surprise
+from zhat.auto.knowledge import Knowledge, Prediction, far_surprise, n_looks, residual, surprise
+from zhat.core.heights.models import ModelSpec
 
 N = 400
 

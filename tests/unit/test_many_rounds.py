@@ -7,12 +7,12 @@ import pytest
 
 import zhat
 from counted_rounds import count_rounds, rounds_of_one_point, wavy
+from zhat.auto.adaptive import Adaptive
 from zhat.core.arrays import sobol
 from zhat.estimators import rounds
-from zhat.estimators.adaptive import Adaptive
 from zhat.estimators.base import Task
-from zhat.evaluations import Evaluations, Outcome
-from zhat.settings import Settings
+from zhat.methods.settings import Settings
+from zhat.problem.evaluations import Evaluations, Outcome
 
 BOUNDS = [(0.0, 1.0)]
 
@@ -90,8 +90,8 @@ def test_what_is_forgotten_is_made_again_and_is_the_same(monkeypatch):
     forget_everything(monkeypatch)
     found = Adaptive().estimate(task, facts)
     forget_everything(monkeypatch)
-    monkeypatch.setattr("zhat.estimators.remembered.MOST", 1)
-    monkeypatch.setattr("zhat.estimators.remembered.FEWEST", 1)
+    monkeypatch.setattr("zhat.auto.remembered.MOST", 1)
+    monkeypatch.setattr("zhat.auto.remembered.FEWEST", 1)
     assert Adaptive().estimate(task, facts).log_z == found.log_z
     assert len(rounds._remembered) == 1
     assert Adaptive().estimate(task, facts).diagnostics == found.diagnostics

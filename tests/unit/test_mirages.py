@@ -6,15 +6,15 @@ from scipy.special import logsumexp, ndtr
 from scipy.stats import norm
 
 import zhat
+from zhat.auto.comparison import compare_heights, distribution, is_a_mirage, without_mirages
+from zhat.auto.knowledge import Knowledge
+from zhat.auto.planning import N_DRAWS, next_points
 from zhat.core.arrays import sobol
-from zhat.core.coordinates import EDGE, Coordinates, scores
-from zhat.core.heights import Heights
-from zhat.core.models import ModelSpec, Surrogate, fit_model
-from zhat.core.target import QUICK
+from zhat.core.heights.coordinates import EDGE, Coordinates, scores
+from zhat.core.heights.heights import Heights
+from zhat.core.heights.models import ModelSpec, Surrogate, fit_model
+from zhat.core.integrate.target import QUICK
 from zhat.estimators.base import Task
-from zhat.estimators.comparison import compare_heights, distribution, is_a_mirage, without_mirages
-from zhat.estimators.knowledge import Knowledge
-from zhat.estimators.planning import N_DRAWS, next_points
 
 
 def test_scores_are_normal_ones_that_change_nothing_in_the_middle():

@@ -7,8 +7,8 @@ import pytest
 
 import zhat
 from zhat.core.arrays import FloatArray
-from zhat.core.fit import learned_noise
-from zhat.settings import Settings
+from zhat.core.gp.fit import learned_noise
+from zhat.methods.settings import Settings
 
 UNIT = [(0.0, 1.0)]
 SQUARE = [(-1.0, 1.0), (0.0, 2.0)]

@@ -8,14 +8,14 @@ import pytest
 
 import zhat
 from height_models import CONSTANT, INTEGRAND
-from zhat.core.belief import belief
-from zhat.core.coordinates import Coordinates
-from zhat.core.models import ModelSpec, Surrogate, fit_model
-from zhat.core.target import QUICK
+from zhat.auto.adaptive import last_round, model_of_most_choices
+from zhat.auto.comparison import distribution
+from zhat.auto.knowledge import Seen, knowledge
+from zhat.core.heights.belief import belief
+from zhat.core.heights.coordinates import Coordinates
+from zhat.core.heights.models import ModelSpec, Surrogate, fit_model
+from zhat.core.integrate.target import QUICK
 from zhat.estimators import adaptive
-from zhat.estimators.adaptive import last_round, model_of_most_choices
-from zhat.estimators.comparison import distribution
-from zhat.estimators.knowledge import Seen, knowledge
 
 ROOT, FIFTH, TENTH = (ModelSpec(warp=warp) for warp in (-0.5, -0.2, -0.1))
 

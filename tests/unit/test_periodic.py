@@ -7,22 +7,22 @@ import pytest
 from scipy.special import i0e
 
 from circles import TURN
-from zhat.core.acquire import distances_to_nearest
+from zhat.auto.gauss import rule
 from zhat.core.arrays import sobol
-from zhat.core.coordinates import Coordinates, n_trend_terms
-from zhat.core.design import candidate_set, maximum_variance_design, nearest_volumes
-from zhat.core.fit import Search, fit
-from zhat.core.gp import GaussianProcess
-from zhat.core.heights import Heights
-from zhat.core.kernels import Kernel, SumKernel
-from zhat.core.models import ModelSpec, fit_model
-from zhat.core.sampling import langevin_endpoints
-from zhat.core.target import narrow_target
-from zhat.core.torus import circular_mean, clip, columns, embed, gradient_on_cube, reflect, shortest, unrolled
-from zhat.core.trend import basis, gradient, n_terms
-from zhat.core.walls import Walls
+from zhat.core.design.acquire import distances_to_nearest
+from zhat.core.design.maximum_variance import candidate_set, maximum_variance_design, nearest_volumes
+from zhat.core.gp.fit import Search, fit
+from zhat.core.gp.kernels import Kernel, SumKernel
+from zhat.core.gp.process import GaussianProcess
+from zhat.core.gp.trend import basis, gradient, n_terms
+from zhat.core.heights.coordinates import Coordinates, n_trend_terms
+from zhat.core.heights.heights import Heights
+from zhat.core.heights.models import ModelSpec, fit_model
+from zhat.core.heights.walls import Walls
+from zhat.core.integrate.sampling import langevin_endpoints
+from zhat.core.integrate.target import narrow_target
+from zhat.core.space.torus import circular_mean, clip, columns, embed, gradient_on_cube, reflect, shortest, unrolled
 from zhat.estimators import Task
-from zhat.estimators.gauss import rule
 
 # What the embedding is.
 

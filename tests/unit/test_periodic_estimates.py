@@ -8,8 +8,8 @@ import pytest
 
 import zhat
 from circles import TURN, angles, torsion, torsion_log_z, von_mises, von_mises_log_z
-from zhat.domain import Box
 from zhat.estimators import Task, named
+from zhat.problem.domain import Box
 
 SURROGATE_METHODS = ("auto", "mvs", "mvs-exact", "mvs-lmc")
 ALL_METHODS = (*SURROGATE_METHODS, "mc", "pc", "pc-mc")

@@ -6,8 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 import zhat
-from zhat.cli import app
-from zhat.plan import MOST, plan
+from zhat.cli.main import app
+from zhat.result.plan import MOST, plan
 
 SQUARE = [(-2.0, 2.0), (-2.0, 2.0)]
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from height_models import CONSTANT, INTEGRAND, POWERS, QUADRATIC, ROOT, heights_of, wavy
+from zhat.auto.knowledge import Knowledge
+from zhat.auto.planning import chooser
 from zhat.core.arrays import sobol
-from zhat.core.coordinates import Coordinates
-from zhat.core.models import ModelSpec, Surrogate, fit_model
-from zhat.estimators.knowledge import Knowledge
-from zhat.estimators.planning import chooser
+from zhat.core.heights.coordinates import Coordinates
+from zhat.core.heights.models import ModelSpec, Surrogate, fit_model
 
 SMALL_POWERS = tuple(ModelSpec(warp=warp, trend="quadratic") for warp in (-0.2, -0.1))
 

@@ -23,13 +23,13 @@ from pool_checks import (
     submit_range,
     until,
 )
-from zhat.domain import Box
 from zhat.errors import InvalidArgument
-from zhat.evaluations import Outcome
-from zhat.problem import Problem
-from zhat.study.executor_pool import ExecutorPool
-from zhat.study.pools import BatchPool, Evaluate, InlinePool, make_pool
-from zhat.study.process_pool import ProcessPool
+from zhat.evaluate.executor_pool import ExecutorPool
+from zhat.evaluate.pools import BatchPool, Evaluate, InlinePool, make_pool
+from zhat.evaluate.process_pool import ProcessPool
+from zhat.problem.domain import Box
+from zhat.problem.energy import Problem
+from zhat.problem.evaluations import Outcome
 
 
 def batch_pool(evaluate: Evaluate) -> BatchPool:

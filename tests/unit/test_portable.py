@@ -5,8 +5,8 @@ import pickle
 import subprocess
 import sys
 
-from zhat.evaluations import Outcome
-from zhat.study.portable import Portable, described, own_folders
+from zhat.evaluate.portable import Portable, described, own_folders
+from zhat.problem.evaluations import Outcome
 
 ARRIVES = """
 import pickle, sys

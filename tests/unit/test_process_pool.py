@@ -15,10 +15,10 @@ import pytest
 
 from pool_checks import PATIENCE, all_of, check_contract, point, printing_and_leaving, square, submit_range, until
 from zhat.errors import InvalidArgument
-from zhat.evaluations import Outcome
-from zhat.study.frames import write_frame
-from zhat.study.pools import Evaluate
-from zhat.study.process_pool import ProcessPool
+from zhat.evaluate.frames import write_frame
+from zhat.evaluate.pools import Evaluate
+from zhat.evaluate.process_pool import ProcessPool
+from zhat.problem.evaluations import Outcome
 
 
 def process_pool(evaluate: Evaluate) -> ProcessPool:
@@ -39,7 +39,7 @@ def children() -> set[int]:
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             state, parent = (folder / "stat").read_text().rsplit(")", 1)[1].split()[:2]
-            is_worker = state == "Z" or b"zhat.study.worker" in (folder / "cmdline").read_bytes()
+            is_worker = state == "Z" or b"zhat.evaluate.worker" in (folder / "cmdline").read_bytes()
             if int(parent) == os.getpid() and is_worker:
                 found.add(int(folder.name))
     return found
@@ -216,7 +216,7 @@ class TestForks:
 
     def test_what_another_process_writes_to_the_pipe_is_refused(self):
         def evaluate(x: np.ndarray) -> Outcome:
-            from zhat.study.supervision import SUPERVISION
+            from zhat.evaluate.supervision import SUPERVISION
 
             if (pid := os.fork()) == 0:
                 (outgoing,) = SUPERVISION._held_open
@@ -235,8 +235,8 @@ class TestForks:
 SCRIPT = """
 import os, signal, time
 import numpy as np
-from zhat.evaluations import Outcome
-from zhat.study.process_pool import ProcessPool
+from zhat.problem.evaluations import Outcome
+from zhat.evaluate.process_pool import ProcessPool
 
 SCALE = 2.0
 

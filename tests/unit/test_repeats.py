@@ -7,10 +7,10 @@ import pytest
 import scipy.stats
 
 import zhat
-from zhat.core.gp import GaussianProcess
-from zhat.core.kernels import Kernel
-from zhat.core.repeats import first_at_place, without_repeats
-from zhat.evaluations import Outcome
+from zhat.core.gp.kernels import Kernel
+from zhat.core.gp.process import GaussianProcess
+from zhat.core.space.repeats import first_at_place, without_repeats
+from zhat.problem.evaluations import Outcome
 
 UNIT = [(0.0, 1.0)]
 SQUARE = [(0.0, 1.0), (0.0, 1.0)]

@@ -8,7 +8,7 @@ from scipy.stats import chisquare
 
 import zhat
 from energies import linear, linear_log_z, skewed_2d
-from zhat.core.target import target
+from zhat.core.integrate.target import target
 from zhat.errors import FileError
 from zhat.estimators import SurrogateSettings, TwoBatch
 from zhat.reproduce.claims import check_claims

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from zhat.core.cells import AdaptiveGrid
-from zhat.core.gp import GaussianProcess
-from zhat.core.kernels import Kernel
+from zhat.core.gp.kernels import Kernel
+from zhat.core.gp.process import GaussianProcess
+from zhat.core.integrate.cells import AdaptiveGrid
 from zhat.errors import FileError
 from zhat.reproduce import rates
 from zhat.reproduce.rate_rows import Case, Outcomes, exponents, fit_slope, judge, noise_label, rate_row, write_rates_csv

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import zhat
-from zhat.core.coordinates import Coordinates
-from zhat.core.heights import Heights
-from zhat.core.models import ModelSpec
-from zhat.estimators.comparison import HIGHEST_SUM, _neighbours
+from zhat.auto.comparison import HIGHEST_SUM, _neighbours
+from zhat.core.heights.coordinates import Coordinates
+from zhat.core.heights.heights import Heights
+from zhat.core.heights.models import ModelSpec
 
 
 def heights(highest, n=40, dim=3):

@@ -5,17 +5,17 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from height_models import CONSTANT, QUADRATIC, heights_of, student
+from zhat.auto.comparison import distribution
+from zhat.auto.knowledge import Knowledge
+from zhat.auto.planning import next_points
+from zhat.auto.strangers import around, bottom_of_bowl, strangers, visits
 from zhat.core.arrays import sobol
-from zhat.core.coordinates import Coordinates
-from zhat.core.gp import GaussianProcess
-from zhat.core.heights import Heights
-from zhat.core.kernels import Kernel
-from zhat.core.models import Model, Surrogate, fit_model, modelled_values
-from zhat.core.target import QUICK
-from zhat.estimators.comparison import distribution
-from zhat.estimators.knowledge import Knowledge
-from zhat.estimators.planning import next_points
-from zhat.estimators.strangers import around, bottom_of_bowl, strangers, visits
+from zhat.core.gp.kernels import Kernel
+from zhat.core.gp.process import GaussianProcess
+from zhat.core.heights.coordinates import Coordinates
+from zhat.core.heights.heights import Heights
+from zhat.core.heights.models import Model, Surrogate, fit_model, modelled_values
+from zhat.core.integrate.target import QUICK
 
 CENTRES = np.array([[0.7, 0.7, 0.6], [0.25, 0.3, 0.4]])
 SDS = np.array([0.05, 0.04])

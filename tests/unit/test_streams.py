@@ -8,7 +8,7 @@ import pytest
 
 import zhat
 from zhat.estimators.base import Task
-from zhat.estimators.streams import Purpose, stream
+from zhat.problem.streams import Purpose, stream
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2**31, 2**40])

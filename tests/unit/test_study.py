@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import zhat
-from zhat.evaluations import Outcome
+from zhat.problem.evaluations import Outcome
 from zhat.study.holders import is_gone, this_process
 from zhat.study.store import SCHEMA_VERSION
 

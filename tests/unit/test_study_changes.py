@@ -8,7 +8,7 @@ import pytest
 
 import zhat
 from zhat.estimators import METHODS
-from zhat.evaluations import Outcome
+from zhat.problem.evaluations import Outcome
 from zhat.study.salvage import salvage
 from zhat.study.store import SCHEMA_VERSION
 

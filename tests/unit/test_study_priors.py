@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import zhat
 from study_files import read, refused
-from zhat.cli import app
+from zhat.cli.main import app
 
 PRIORS = {"mu": scipy.stats.norm(0, 5), "tau": scipy.stats.halfcauchy(scale=5)}
 EFFECT = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])

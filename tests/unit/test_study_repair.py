@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import zhat
-from zhat.cli import app
+from zhat.cli.main import app
 from zhat.study.log import FRAME_HEADER, LOG_HEADER, content_of
 
 BOUNDS = {"a": (0.0, 1.0), "b": (-1.0, 1.0)}

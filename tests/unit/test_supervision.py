@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from pool_checks import until
-from zhat.study import process
-from zhat.study.supervision import Supervision, signals_later
-from zhat.study.supervisor import groups_that_run
+from zhat.evaluate import process
+from zhat.evaluate.supervision import Supervision, signals_later
+from zhat.evaluate.supervisor import groups_that_run
 
 
 class Stop(Exception):
@@ -81,7 +81,7 @@ def test_lines_say_what_runs():
 #: Starts a program, forks, and is killed; its child lives on, and so would the program if it had the supervisor's pipe.
 FORKING = """
 import os, signal, subprocess, sys, time
-from zhat.study.supervision import SUPERVISION
+from zhat.evaluate.supervision import SUPERVISION
 
 SUPERVISION.ready()
 program = subprocess.Popen(["sleep", "700"], start_new_session=True)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zhat
-from zhat.evaluations import Outcome
-from zhat.texts import LONGEST_REASON, bounded, in_words, printable
+from zhat.problem.evaluations import Outcome
+from zhat.util.texts import LONGEST_REASON, bounded, in_words, printable
 
 ANYTHING = st.text(st.characters() | st.characters(categories=["Cs"]))
 

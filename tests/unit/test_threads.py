@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import zhat
 from zhat.estimators import METHODS, MonteCarlo
-from zhat.threads import one_blas_thread
+from zhat.util.threads import one_blas_thread
 
 
 def blas_threads():

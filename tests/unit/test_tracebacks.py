@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import zhat
-from zhat.evaluations import Outcome
+from zhat.problem.evaluations import Outcome
 
 
 def solver(x):

@@ -8,11 +8,11 @@ import pytest
 
 import zhat
 from energies import skewed_2d
-from zhat.core.gp import GaussianProcess
+from zhat.auto.rounds import first_size
+from zhat.core.gp.process import GaussianProcess
 from zhat.core.logspace import log_mean_exp
 from zhat.estimators import Adaptive
-from zhat.estimators.rounds import first_size
-from zhat.estimators.surrogate import surrogate
+from zhat.surface.process import surrogate
 from zhat.view.residuals import draw_residuals, residuals_data
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from zhat.auto.adaptive import Adaptive
 from zhat.errors import InvalidArgument
-from zhat.estimators.adaptive import Adaptive
 from zhat.estimators.base import Estimator, Finding, Task
 from zhat.estimators.monte_carlo import MonteCarlo
 from zhat.estimators.piecewise import PiecewiseConstant, PiecewiseConstantMonteCarlo
-from zhat.estimators.surrogate import SurrogateSettings
 from zhat.estimators.two_batch import MaximumVariance, TwoBatch
+from zhat.surface.process import SurrogateSettings
 
 __all__ = [
     "METHODS",

@@ -9,12 +9,12 @@ from typing import Literal, Protocol
 import numpy as np
 
 from zhat.core.arrays import FloatArray
-from zhat.core.heights import relevant_height
+from zhat.core.heights.heights import relevant_height
 from zhat.core.logspace import effective_sample_size, log_mean_exp, relative_standard_error
-from zhat.core.repeats import ROUNDING, contradictions, first_at_place
+from zhat.core.space.repeats import ROUNDING, contradictions, first_at_place
 from zhat.errors import InvalidArgument
-from zhat.estimators.streams import stream
-from zhat.evaluations import LARGEST_EXPONENT, Evaluations
+from zhat.problem.evaluations import LARGEST_EXPONENT, Evaluations
+from zhat.problem.streams import stream
 
 #: Averages that rest on fewer terms than this, and on fewer than half of them, have no error that can be believed.
 FEW_EFFECTIVE = 8.0

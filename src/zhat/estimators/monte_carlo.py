@@ -19,9 +19,9 @@ from zhat.estimators.base import (
     share_left,
     without_values,
 )
-from zhat.estimators.streams import Purpose
-from zhat.estimators.temperatures import Temperatures, reweighted
-from zhat.evaluations import Evaluations
+from zhat.problem.evaluations import Evaluations
+from zhat.problem.streams import Purpose
+from zhat.surface.temperatures import Temperatures, reweighted
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ from zhat.estimators.base import (
     share_left,
     without_values,
 )
-from zhat.estimators.streams import Purpose
-from zhat.evaluations import Evaluations
+from zhat.problem.evaluations import Evaluations
+from zhat.problem.streams import Purpose
 
 #: Up to this dimension a grid of a single cell is taken for what it is, the midpoint rule.
 SINGLE_CELL_DIM = 3

@@ -14,9 +14,9 @@ from typing import Literal
 import numpy as np
 
 from zhat.core.arrays import FloatArray, Surface
-from zhat.core.gp import GaussianProcess
-from zhat.core.sampling import Draws, draw_langevin
-from zhat.core.target import Target
+from zhat.core.gp.process import GaussianProcess
+from zhat.core.integrate.sampling import Draws, draw_langevin
+from zhat.core.integrate.target import Target
 from zhat.estimators.base import (
     LARGEST_NOISE,
     Finding,
@@ -28,13 +28,13 @@ from zhat.estimators.base import (
     share_left,
     without_values,
 )
-from zhat.estimators.insight import Insight, insight_of_process
-from zhat.estimators.landscape import Landscape, landscape_of_process
 from zhat.estimators.piecewise import check_split, first_batch_size
-from zhat.estimators.streams import Purpose
-from zhat.estimators.surrogate import Surrogate, SurrogateSettings, surrogate
-from zhat.estimators.temperatures import LandscapeCurve, Temperatures
-from zhat.evaluations import Evaluations
+from zhat.problem.evaluations import Evaluations
+from zhat.problem.streams import Purpose
+from zhat.surface.insight import Insight, insight_of_process
+from zhat.surface.landscape import Landscape, landscape_of_process
+from zhat.surface.process import Surrogate, SurrogateSettings, surrogate
+from zhat.surface.temperatures import LandscapeCurve, Temperatures
 
 #: Draws over which the surrogate's uncertainty is averaged for the error of Ẑ₁ alone.
 N_UNCERTAINTY_DRAWS = 512

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import j1, jn_zeros
 
 from zhat.core.arrays import FloatArray
-from zhat.core.quadrature import LogIntegral
+from zhat.core.integrate.quadrature import LogIntegral
 from zhat.problems.truth import line_integral
 
 PUPIL_RADIUS = 3.0

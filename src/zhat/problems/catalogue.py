@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zhat.core.arrays import Surface
-from zhat.domain import Box
 from zhat.errors import InvalidArgument
-from zhat.problem import as_whole
+from zhat.problem.domain import Box
+from zhat.problem.energy import as_whole
 from zhat.problems import formulas
 from zhat.problems.airy import FIELD, AiryPattern
 from zhat.problems.bumps import Bumps, cells_per_axis

@@ -15,7 +15,7 @@ from functools import cache
 import numpy as np
 
 from zhat.core.arrays import FloatArray, IndexArray, Surface, tensor_grid
-from zhat.core.quadrature import LogIntegral
+from zhat.core.integrate.quadrature import LogIntegral
 
 #: The rule's distances from the middle of a cell.
 INNER, OUTER, CORNER = math.sqrt(9 / 70), math.sqrt(9 / 10), math.sqrt(9 / 19)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from zhat.core.arrays import FloatArray
-from zhat.core.quadrature import LogIntegral
+from zhat.core.integrate.quadrature import LogIntegral
 from zhat.problems.truth import line_integral
 
 #: Sharpness a and place u of the product peak.

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from zhat.core.arrays import FloatArray, Surface
-from zhat.core.quadrature import LogIntegral
+from zhat.core.integrate.quadrature import LogIntegral
 from zhat.errors import InvalidArgument
-from zhat.threads import default_errors
+from zhat.util.threads import default_errors
 
 #: Gives log ∫ e^{-λf}, in the problem's own units, for every λ it is given.
 Truth = Callable[[Sequence[float]], list[LogIntegral]]

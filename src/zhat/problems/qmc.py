@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from zhat.core.arrays import FloatArray, Surface, sobol
+from zhat.core.integrate.quadrature import LogIntegral, mean_over_scrambles
+from zhat.core.integrate.target import narrow_target
 from zhat.core.logspace import effective_sample_size, log_mean_exp
-from zhat.core.quadrature import LogIntegral, mean_over_scrambles
-from zhat.core.target import narrow_target
 
 #: Scrambles, and points in each: 2²² together. Each warp serves a part of the scrambles.
 N_SCRAMBLES = 16

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from zhat.core.arrays import FloatArray, blocks
-from zhat.core.kernels import Kernel
+from zhat.core.gp.kernels import Kernel
 
 #: Kernel and centres an axis of the paper's synthetic functions.
 SYNTHETIC_KERNEL = Kernel(nu=2.5, lengthscale=0.2)

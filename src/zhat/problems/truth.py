@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from zhat.core.arrays import FloatArray, Surface
-from zhat.core.cells import AdaptiveGrid
+from zhat.core.integrate.cells import AdaptiveGrid
+from zhat.core.integrate.quadrature import LogIntegral
 from zhat.core.logspace import log_sum_exp
-from zhat.core.quadrature import LogIntegral
-from zhat.domain import Box
+from zhat.problem.domain import Box
 from zhat.problems.cubature import cubature
 from zhat.problems.qmc import most_credible, sobol_integrals
 

@@ -34,9 +34,9 @@ from numpy.typing import NDArray
 from scipy.integrate import quad
 
 from zhat.core.arrays import FloatArray, Surface, blocks, tensor_grid
-from zhat.core.design import maximum_variance_design
-from zhat.core.gp import GaussianProcess
-from zhat.core.kernels import Kernel
+from zhat.core.design.maximum_variance import maximum_variance_design
+from zhat.core.gp.kernels import Kernel
+from zhat.core.gp.process import GaussianProcess
 from zhat.core.logspace import log_sum_exp
 from zhat.errors import FileError
 from zhat.reproduce.rate_rows import ESTIMATES, Case, Outcome, Outcomes, RateRow, rate_row

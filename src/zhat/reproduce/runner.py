@@ -13,7 +13,7 @@ import numpy as np
 
 from zhat import problems
 from zhat.core.arrays import FloatArray
-from zhat.domain import Box
+from zhat.problem.domain import Box
 from zhat.reproduce.experiment import Panel, Series
 from zhat.reproduce.results import Results
 from zhat.reproduce.trials import run_trial

@@ -18,14 +18,14 @@ import numpy as np
 
 from zhat import problems
 from zhat.core.arrays import FloatArray
-from zhat.core.gp import GaussianProcess
+from zhat.core.gp.process import GaussianProcess
+from zhat.core.integrate.sampling import langevin_endpoints
+from zhat.core.integrate.target import Target, target
 from zhat.core.logspace import log_mean_exp
-from zhat.core.sampling import langevin_endpoints
-from zhat.core.target import Target, target
-from zhat.domain import Box
 from zhat.errors import InvalidArgument
 from zhat.estimators import METHODS, Estimator, PiecewiseConstant, SurrogateSettings, Task
-from zhat.evaluations import Evaluations, Outcome
+from zhat.problem.domain import Box
+from zhat.problem.evaluations import Evaluations, Outcome
 from zhat.problems import NamedProblem
 from zhat.reproduce.experiment import Options, Series
 from zhat.reproduce.shared_grid import SharedGrid

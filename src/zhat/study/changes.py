@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 
-from zhat import fields
 from zhat.errors import FileError, InvalidArgument, shown
-from zhat.evaluations import MOST_TRACEBACKS, Outcome
-from zhat.problem import check_number
+from zhat.problem.energy import check_number
+from zhat.problem.evaluations import MOST_TRACEBACKS, Outcome
+from zhat.util import fields
 
 if TYPE_CHECKING:
-    from zhat.estimate import Estimate
+    from zhat.result.estimate import Estimate
     from zhat.study.store import Store
 
 #: Tables that older studies do not have: they get them when they are next written to.

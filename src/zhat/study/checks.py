@@ -7,9 +7,9 @@ import math
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from zhat.domain import Box
 from zhat.errors import InvalidArgument, shown
-from zhat.problem import as_whole
+from zhat.problem.domain import Box
+from zhat.problem.energy import as_whole
 
 T = TypeVar("T")
 Check = Callable[[object], T]

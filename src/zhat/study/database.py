@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from zhat.errors import FileError, StorageError, StudyExists
-from zhat.files import sync_folder
 from zhat.study.log import as_committed, content_of, keep_copy, log_of, look
 from zhat.study.turns import turn
+from zhat.util.files import sync_folder
 
 #: How long a transaction waits for those of other processes, in seconds.
 BUSY_SECONDS = 60.0

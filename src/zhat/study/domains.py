@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from zhat.core.arrays import FloatArray
-from zhat.domain import Bounds, Box, Domain, PeriodicAxes, axes_of
 from zhat.errors import InvalidArgument
-from zhat.prior import IndependentPriors, Prior, PriorTransform, Transform, prior_of
+from zhat.problem.domain import Bounds, Box, Domain, PeriodicAxes, axes_of
+from zhat.problem.prior import IndependentPriors, Prior, PriorTransform, Transform, prior_of
 
 
 def domain_of(

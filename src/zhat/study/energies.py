@@ -11,12 +11,12 @@ from types import ModuleType
 from typing import Any
 
 from zhat.errors import InvalidArgument, SettingsDiffer
-from zhat.problem import FAILURES, Energy, Problem
-from zhat.settings import Settings
-from zhat.study.command import CommandEnergy
+from zhat.evaluate.command import CommandEnergy
+from zhat.methods.settings import Settings
+from zhat.problem.energy import FAILURES, Energy, Problem
 from zhat.study.file import CommandSpec, FunctionSpec, StudyFile
 from zhat.study.study import Study
-from zhat.texts import in_words
+from zhat.util.texts import in_words
 
 #: Modules that zhat imports when they are needed, which may be after the energy.
 _LOADED_LATER = ("arviz", "dask", "distributed", "matplotlib", "pandas")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from zhat.evaluations import Evaluations
+from zhat.problem.evaluations import Evaluations
 from zhat.study.store import Store
 
 

@@ -12,8 +12,8 @@ from typing import Any, cast, get_args
 from zhat.errors import InvalidArgument
 from zhat.estimators import METHODS
 from zhat.estimators.base import NoiseKind
-from zhat.problem import ENERGY, QUANTITIES
-from zhat.settings import LARGEST_FAILED_SHARE
+from zhat.methods.settings import LARGEST_FAILED_SHARE
+from zhat.problem.energy import ENERGY, QUANTITIES
 from zhat.study import checks
 from zhat.study.checks import Unfit
 from zhat.study.document import Document

@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 from zhat.errors import InvalidArgument
-from zhat.prior import IndependentPriors
+from zhat.problem.prior import IndependentPriors
 from zhat.study.checks import Check, Unfit, listed, nearest
 
 _EXAMPLE = '{distribution = "norm", loc = 0, scale = 5}'

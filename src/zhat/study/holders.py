@@ -7,7 +7,7 @@ import socket
 from functools import lru_cache
 from pathlib import Path
 
-from zhat.texts import recordable
+from zhat.util.texts import recordable
 
 #: What the names of processes begin with.
 _PROCESS = "process"

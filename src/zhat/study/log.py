@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from zhat.files import write_whole
+from zhat.util.files import write_whole
 
 #: The page size of every study.
 PAGE_SIZE = 4096

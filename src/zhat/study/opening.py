@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from zhat.core.arrays import FloatArray
-from zhat.domain import Bounds, PeriodicAxes
 from zhat.errors import InvalidArgument, SettingsDiffer
 from zhat.estimators.base import NoiseKind
-from zhat.prior import Transform
-from zhat.problem import quantity_of
-from zhat.settings import Settings
+from zhat.methods.settings import Settings
+from zhat.problem.domain import Bounds, PeriodicAxes
+from zhat.problem.energy import quantity_of
+from zhat.problem.prior import Transform
 from zhat.study.domains import reopened
 from zhat.study.store import Store
 from zhat.study.stored_settings import Unset, differences, given_or, settings_in, settings_out

@@ -8,14 +8,14 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from zhat import fields
 from zhat.errors import FileError, StorageError
-from zhat.files import sync_folder
 from zhat.study.database import COMPANIONS
 from zhat.study.log import log_of
 from zhat.study.salvage import SavedPoint, salvage
 from zhat.study.store import Journal, Store
 from zhat.study.stored_settings import settings_in
+from zhat.util import fields
+from zhat.util.files import sync_folder
 
 #: Of the file's header, the byte that says whether there may be a log, and what it says then.
 _LOG_MARK, _WITH_LOG = 18, 2

@@ -13,10 +13,10 @@ from types import FrameType
 from typing import Final, Literal
 
 from zhat.errors import EnergyUnavailable, StorageError
-from zhat.estimate import Estimate
-from zhat.evaluations import Outcome, exception_of
-from zhat.run import Point, loop
-from zhat.study.pools import Pool
+from zhat.evaluate.pools import Pool
+from zhat.evaluate.run import Point, loop
+from zhat.problem.evaluations import Outcome, exception_of
+from zhat.result.estimate import Estimate
 from zhat.study.study import Study
 from zhat.study.unstored import in_words
 

@@ -19,13 +19,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from zhat import fields
 from zhat.core.arrays import FloatArray
 from zhat.errors import FileError, InvalidArgument
-from zhat.evaluations import Outcome
+from zhat.problem.evaluations import Outcome
 from zhat.study.changes import LATER_SCHEMA, PLACE, columns, keep_traceback, no_such_point
 from zhat.study.checked_rows import N_COLUMNS, checked
 from zhat.study.database import check_log, connect, damaged, explained, is_absent, made_whole
+from zhat.util import fields
 
 #: Marks a SQLite file as a study; the version rises with every change that an older zhat could not read.
 APPLICATION_ID = 0x5A484154

@@ -9,13 +9,13 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from zhat import fields
-from zhat.core.kernels import Kernel
+from zhat.core.gp.kernels import Kernel
 from zhat.errors import FileError, InvalidArgument
 from zhat.estimators import METHODS
-from zhat.problem import ENERGY, quantity_of
-from zhat.settings import Settings
-from zhat.stored_domain import domain_in, domain_out
+from zhat.methods.settings import Settings
+from zhat.problem.energy import ENERGY, quantity_of
+from zhat.problem.stored_domain import domain_in, domain_out
+from zhat.util import fields
 
 #: Settings that say nothing of what is estimated: a study may be opened with others.
 EXECUTION_KEYS = ("largest_failed_share",)

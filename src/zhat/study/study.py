@@ -15,17 +15,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from zhat.core.arrays import FloatArray
-from zhat.core.kernels import Kernel
-from zhat.domain import Bounds, Box, PeriodicAxes
+from zhat.core.gp.kernels import Kernel
 from zhat.errors import InvalidArgument
-from zhat.estimate import Estimate
 from zhat.estimators.base import NoiseKind
-from zhat.evaluations import Evaluations, Outcome
-from zhat.given import given_evaluations
-from zhat.prior import Transform
-from zhat.problem import Energy, check_number, interpret, quantity_of, whole
-from zhat.run import Point
-from zhat.settings import LARGEST_FAILED_SHARE, Settings
+from zhat.evaluate.run import Point
+from zhat.methods.settings import LARGEST_FAILED_SHARE, Settings
+from zhat.problem.domain import Bounds, Box, PeriodicAxes
+from zhat.problem.energy import Energy, check_number, interpret, quantity_of, whole
+from zhat.problem.evaluations import Evaluations, Outcome
+from zhat.problem.given import given_evaluations
+from zhat.problem.prior import Transform
+from zhat.result.estimate import Estimate
 from zhat.study.asking import asked_points
 from zhat.study.changes import (
     Change,
@@ -370,7 +370,7 @@ class Study:
         is under way has ended, a second one at once. An energy that cannot be called at all, because a program or a
         module is missing, ends it with `EnergyUnavailable` and costs nothing.
         """
-        from zhat.study.pools import make_pool
+        from zhat.evaluate.pools import make_pool
         from zhat.study.runner import StudyRun
 
         problem = self._settings.problem(energy, vectorized)

@@ -15,7 +15,7 @@ from typing import Protocol, TextIO
 
 from zhat.core.arrays import FloatArray
 from zhat.errors import TableError, shown
-from zhat.problem import ENERGY, LOG_LIKELIHOOD, Quantity
+from zhat.problem.energy import ENERGY, LOG_LIKELIHOOD, Quantity
 from zhat.study.checks import listed, nearest
 from zhat.study.csv_cells import number_cell, text_cell, text_of, time_cell
 

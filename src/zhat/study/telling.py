@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zhat.domain import Domain
 from zhat.errors import InvalidArgument, TableError
-from zhat.evaluations import Outcome
-from zhat.prior import PriorTransform
+from zhat.problem.domain import Domain
+from zhat.problem.evaluations import Outcome
+from zhat.problem.prior import PriorTransform
 from zhat.study.study import Study
 from zhat.study.table import Result, read_results
 

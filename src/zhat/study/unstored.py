@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterator
 
 from zhat.errors import StorageError
-from zhat.evaluations import Outcome
-from zhat.problem import ENERGY, Quantity
+from zhat.problem.energy import ENERGY, Quantity
+from zhat.problem.evaluations import Outcome
 
 
 def in_words(number: int, outcome: Outcome, quantity: Quantity = ENERGY) -> str:

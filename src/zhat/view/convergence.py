@@ -14,7 +14,7 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 
 from zhat.core.arrays import BoolArray, FloatArray, IndexArray
 from zhat.errors import InvalidArgument
-from zhat.threads import one_blas_thread
+from zhat.util.threads import one_blas_thread
 from zhat.view.source import estimator_of
 from zhat.view.style import (
     BLUE,
@@ -32,7 +32,7 @@ from zhat.view.style import (
 )
 
 if TYPE_CHECKING:
-    from zhat.estimate import Estimate
+    from zhat.result.estimate import Estimate
 
 #: Estimates of fewer evaluations than this say nothing.
 FEWEST = 4

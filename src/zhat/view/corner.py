@@ -16,7 +16,7 @@ from matplotlib.patches import Patch
 
 from zhat.core.arrays import BoolArray, FloatArray
 from zhat.errors import InvalidArgument
-from zhat.prior import Prior
+from zhat.problem.prior import Prior
 from zhat.view.numbers import median_text, ticks_between
 from zhat.view.shares import density_of
 from zhat.view.source import chosen_axes
@@ -34,7 +34,7 @@ from zhat.view.style import (
 )
 
 if TYPE_CHECKING:
-    from zhat.estimate import Estimate
+    from zhat.result.estimate import Estimate
 
 #: More axes than this cannot be read.
 MOST_AXES = 10

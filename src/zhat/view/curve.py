@@ -13,7 +13,7 @@ from zhat.core.arrays import FloatArray
 from zhat.view.style import BLUE, ORANGE, TWO_SIDED_95, finished
 
 if TYPE_CHECKING:
-    from zhat.curve import Curve
+    from zhat.result.curve import Curve
 
 #: λs that span more than this factor are drawn on a logarithmic axis.
 DECADE = 10.0

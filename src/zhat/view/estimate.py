@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from zhat.core.arrays import FloatArray
-    from zhat.curve import Curve
-    from zhat.estimate import Estimate
+    from zhat.result.curve import Curve
+    from zhat.result.estimate import Estimate
 
 #: A curve goes down to this share of the estimate's λ, at so many of them.
 SMALLEST_SHARE = 0.01

@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 
 from zhat.core.arrays import BoolArray
 from zhat.core.logspace import effective_sample_size
-from zhat.estimators.insight import Foretold
+from zhat.surface.insight import Foretold
 from zhat.view.source import highest_relevant, insight_of
 from zhat.view.style import (
     BLUE,
@@ -32,7 +32,7 @@ from zhat.view.style import (
 )
 
 if TYPE_CHECKING:
-    from zhat.estimate import Estimate
+    from zhat.result.estimate import Estimate
 
 #: Standardised residuals beyond this are drawn at the edge.
 LARGEST_SCORE = 6.0

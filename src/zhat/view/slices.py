@@ -14,10 +14,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from zhat.core.arrays import BoolArray, FloatArray
-from zhat.domain import Domain
 from zhat.errors import InvalidArgument
-from zhat.estimators.insight import Insight
-from zhat.threads import one_blas_thread
+from zhat.problem.domain import Domain
+from zhat.surface.insight import Insight
+from zhat.util.threads import one_blas_thread
 from zhat.view.source import best_point, chosen_axes, highest_relevant, insight_of
 from zhat.view.style import (
     BLUE,
@@ -35,7 +35,7 @@ from zhat.view.style import (
 )
 
 if TYPE_CHECKING:
-    from zhat.estimate import Estimate
+    from zhat.result.estimate import Estimate
 
 #: At most so many slices, in rows of so many.
 MOST_SLICES = 10

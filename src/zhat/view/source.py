@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zhat.core.arrays import FloatArray
-from zhat.core.heights import relevant_height
+from zhat.core.heights.heights import relevant_height
 from zhat.errors import EnergyError, InvalidArgument
-from zhat.estimators.insight import Insight
+from zhat.surface.insight import Insight
 
 if TYPE_CHECKING:
-    from zhat.estimate import Estimate
+    from zhat.result.estimate import Estimate
 
 
 def estimator_of(estimate: Estimate) -> Any:

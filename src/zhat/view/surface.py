@@ -15,8 +15,8 @@ from matplotlib.ticker import MaxNLocator
 
 from zhat.core.arrays import BoolArray, FloatArray
 from zhat.errors import InvalidArgument
-from zhat.estimators.insight import Insight
-from zhat.threads import one_blas_thread
+from zhat.surface.insight import Insight
+from zhat.util.threads import one_blas_thread
 from zhat.view.slices import WALL
 from zhat.view.source import best_point, highest_relevant, insight_of
 from zhat.view.style import (
@@ -39,7 +39,7 @@ from zhat.view.style import (
 )
 
 if TYPE_CHECKING:
-    from zhat.estimate import Estimate
+    from zhat.result.estimate import Estimate
 
 #: Surfaces of more variables cannot be seen.
 MOST_DIMENSIONS = 2

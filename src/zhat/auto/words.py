@@ -1,0 +1,91 @@
+"""What a user should know about an estimate of the adaptive method, in words."""
+
+from __future__ import annotations
+
+import math
+
+from zhat.auto.knowledge import Knowledge, Residual
+from zhat.auto.outliers import outliers
+from zhat.core.heights.models import Model
+from zhat.estimators.base import CONVERGED, LARGEST_NOISE, SMALL_ERROR, Task
+
+#: What is worth a word in the status.
+HIDDEN_WORTH_A_WORD = 0.1
+WRONG_WORTH_A_WORD = 3.0
+UNSEEN_WORTH_A_WORD = 0.005
+EVEN_ENOUGH = 0.3
+#: So many outliers are named.
+MOST_OUTLIERS_NAMED = 5
+
+
+def description(model: Model) -> dict[str, float | str]:
+    """Return what a model is, in words where there are any."""
+    spec = model.spec
+    return {
+        "nu": spec.nu,
+        "structure": spec.structure,
+        "trend": spec.trend,
+        "coordinates": ("rotated" if spec.rotated else "plain") + (" scores" if spec.scored else ""),
+        "warp": spec.warp,
+        "jitter": model.process.jitter,
+    }
+
+
+def noise_notes(task: Task, known: Knowledge, model: Model) -> tuple[str, ...]:
+    """Return what a user should know about the noise, a sentence each."""
+    notes = []
+    odd = outliers(model, known)
+    if odd:
+        worst = sorted(odd, key=lambda position: -odd[position])[:MOST_OUTLIERS_NAMED]
+        named = ", ".join(f"{position} (by {odd[position]:.1f} sds)" for position in sorted(worst))
+        more = f" and {len(odd) - len(worst)} more" if len(odd) > len(worst) else ""
+        notes.append(f"evaluations {named}{more} do not fit with the others: outliers?")
+    noise = math.sqrt(known.new_noise())
+    if noise > LARGEST_NOISE:
+        notes.append(f"λσ = {noise:.2g} is large: the estimate is the smoothed surrogate's, without residuals")
+    return tuple(notes)
+
+
+def notes_on_error(
+    task: Task, known: Knowledge, parts: dict[str, float], wrong: float, drawn: Residual
+) -> tuple[str, ...]:
+    """Return what a user should know about the number, a sentence each."""
+    notes = []
+    wanted = 2 * task.dim + 2
+    if known.n_low() < wanted:
+        notes.append(
+            f"only {known.n_low()} of {len(known.y)} energies are low enough to matter, and it takes {wanted}: "
+            "a larger budget or narrower bounds are needed"
+        )
+    elif parts["search_error"] > 0.0:
+        notes.append("the integrand may lie lower than anything seen: a larger budget or narrower bounds are needed")
+    if parts.get("edge_error", 0.0) > SMALL_ERROR:
+        notes.append(
+            "the integrand does not vanish at the outermost quantiles of the prior: "
+            + (
+                "the evidence may be infinite"
+                if math.isinf(parts["edge_error"])
+                else "the interval allows for the rest"
+            )
+        )
+    if parts.get("height_error", 0.0) > SMALL_ERROR:
+        notes.append(
+            f"{parts['height_error']:.0%} of the integral lies where energies are far above those at the ends of the "
+            "prior, which the surrogate was made for: the interval allows for all of it"
+        )
+    if parts["hidden_mass"] > HIDDEN_WORTH_A_WORD:
+        notes.append("modes may be hidden where nobody looked: the interval allows for them")
+    if parts["unseen_error"] > UNSEEN_WORTH_A_WORD:
+        notes.append(
+            f"{-math.expm1(-2.0 * parts['unseen_error']):.0%} of the integrand may lie where evaluations fail: "
+            "the value counts half of it, and the interval allows for all or nothing"
+        )
+    if wrong > WRONG_WORTH_A_WORD:
+        notes.append(f"the surrogate has been wrong by {wrong:.1f} of its sds: the interval is wider for that")
+    if drawn.effective_share < EVEN_ENOUGH and not known.is_noisy:
+        notes.append(
+            f"draws from the surrogate missed it by far: their weights are worth {drawn.effective_share:.0%} of them"
+        )
+    if not notes and math.hypot(*parts.values()) < SMALL_ERROR:
+        notes.append(CONVERGED)
+    return tuple(notes)

@@ -1,0 +1,189 @@
+"""Which terms of a polynomial an energy has, found from few values.
+
+Of the hundreds of terms up to degree four in several coordinates, most energies that are polynomials have few. A
+quadratic is given; further terms are taken one at a time, each the one that explains most of what is left (orthogonal
+matching pursuit). If values that are left out are then foretold to about rounding, that is no accident, and the energy
+is known everywhere from hardly more values than it has terms. If not, a process is the better model.
+"""
+
+from __future__ import annotations
+
+import math
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import combinations_with_replacement
+
+import numpy as np
+from scipy.special import gammaln
+
+from zhat.core.arrays import FloatArray
+from zhat.core.gp.trend import HIGHEST_DEGREE, Polynomial, Term
+
+#: Candidates are of the highest degree of which there are no more terms than this.
+MOST_CANDIDATES = 2000
+#: A candidate of which so little is not among the chosen terms already has nothing to add.
+SMALLEST_NEW_SHARE = 1e-8
+#: An entry is left out as if at least so much of it were not its own: of one that outweighs all others, rounding is.
+SMALLEST_FREEDOM = 1e-5
+#: A residual this small, as a share of the values, is rounding.
+ROUNDING = 1e-11
+#: Terms are those of the energy if they foretell values that are left out to within this share of them.
+EXACT = 1e-6
+#: How well low values are to be known before high ones count, in units of height.
+LOW_SD = 1.0
+#: High values are believed to within a share of their height: no less than this, whatever the residuals.
+SMALLEST_DOUBT = 1e-12
+#: Residuals of heights below this are of no interest.
+SMALLEST_SPREAD = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenTerms:
+    """A polynomial whose terms were chosen, fitted to heights.
+
+    Attributes
+    ----------
+    trend
+        The terms.
+    coefficients
+        Those with which it fits the heights.
+    is_exact
+        Whether it foretells heights that are left out to about rounding. If not, it has a quadratic's terms alone.
+    doubt
+        To within which share of what they are above those that matter it knows high ones.
+    spread
+        About how far the others are from it.
+    log_choices
+        The logarithm of how many choices of as many terms there were.
+    """
+
+    trend: Polynomial
+    coefficients: FloatArray
+    is_exact: bool
+    doubt: float
+    spread: float
+    log_choices: float
+
+    def at(self, z: FloatArray) -> FloatArray:
+        """Return the polynomial at the rows of ``z``."""
+        return np.asarray(self.trend.values(z) @ self.coefficients)
+
+
+@lru_cache(maxsize=32)
+def all_terms(dim: int) -> tuple[Term, ...]:
+    """Return terms of so many coordinates, from the constant on by their degree."""
+    found: list[Term] = []
+    for degree in range(HIGHEST_DEGREE + 1):
+        if degree > 2 and math.comb(dim + degree, degree) > MOST_CANDIDATES:
+            break
+        for chosen in combinations_with_replacement(range(dim), degree):
+            found.append(tuple((axis, chosen.count(axis)) for axis in sorted(set(chosen))))
+    return tuple(found)
+
+
+def choose_terms(
+    z: FloatArray, height: FloatArray, noise: FloatArray, limit: float, largest_doubt: float, most: int
+) -> ChosenTerms:
+    """Return the polynomial that predicts heights best.
+
+    Parameters
+    ----------
+    z
+        Where they are; more of them than a quadratic has terms.
+    height, noise
+        The heights and their noise variances.
+    limit
+        Above this they do not matter.
+    largest_doubt
+        To within which share of what they are above that they are believed at least.
+    most
+        How many terms there may be, if a quadratic has fewer.
+    """
+    dim = z.shape[1]
+    lowest, highest = np.min(z, axis=0), np.max(z, axis=0)
+    half_width = np.maximum(0.5 * (highest - lowest), 1e-300)
+    everything = Polynomial(all_terms(dim), tuple(0.5 * (lowest + highest)), tuple(half_width))
+    far = np.maximum(height - limit, 0.0)
+    trust = 1.0 / np.sqrt(LOW_SD**2 + noise + (largest_doubt * far) ** 2)
+    n_given = min((dim + 1) * (dim + 2) // 2, len(everything.terms))
+    weighted = everything.values(z) * trust[:, None]
+    pursuit = _pursue(weighted, height * trust, n_given, most)
+    coefficients = np.linalg.lstsq(weighted[:, pursuit.chosen], height * trust, rcond=None)[0]
+    of_far = (np.abs(pursuit.left_out / trust) / (LOW_SD + far))[far > 0.0]
+    return ChosenTerms(
+        trend=replace(everything, terms=tuple(everything.terms[place] for place in pursuit.chosen)),
+        coefficients=np.asarray(coefficients, dtype=float),
+        is_exact=pursuit.is_exact,
+        doubt=max(float(np.max(of_far, initial=0.0)), SMALLEST_DOUBT) if pursuit.is_exact else largest_doubt,
+        spread=max(float(np.linalg.norm(pursuit.residual)) / float(np.linalg.norm(trust)), SMALLEST_SPREAD),
+        log_choices=_log_choices(len(everything.terms) - n_given, max(len(pursuit.chosen) - n_given, 0)),
+    )
+
+
+class _Pursuit:
+    """Columns that are chosen one by one to explain a vector.
+
+    The others are made orthogonal to them, so that each step costs one pass over all.
+
+    Attributes
+    ----------
+    chosen
+        Which.
+    residual
+        What they leave of the vector.
+    left_out
+        What they miss of each entry if it is left out.
+    is_exact
+        Whether that is next to nothing.
+    """
+
+    def __init__(self, columns: FloatArray, vector: FloatArray) -> None:
+        self.chosen: list[int] = []
+        self.residual = self.left_out = vector
+        self._size = float(np.linalg.norm(vector))
+        self._columns = columns.copy()
+        self._smallest = SMALLEST_NEW_SHARE * np.linalg.norm(columns, axis=0)
+        self._leverage = np.zeros(len(vector))
+
+    @property
+    def is_exact(self) -> bool:
+        return float(np.linalg.norm(self.left_out)) <= EXACT * self._size
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing but rounding is left."""
+        return float(np.linalg.norm(self.residual)) <= ROUNDING * self._size
+
+    def take(self, place: int | None = None) -> bool:
+        """Choose a column, by default the one that explains most, if it has anything to add; return whether it had."""
+        norms = np.linalg.norm(self._columns, axis=0)
+        norms[norms <= self._smallest] = np.inf
+        if place is None:
+            place = int(np.argmax(np.abs(self.residual @ self._columns) / norms))
+        if math.isinf(norms[place]):
+            return False
+        direction = self._columns[:, place] / norms[place]
+        self._columns -= np.outer(direction, direction @ self._columns)
+        self._leverage += direction**2
+        self.residual = self.residual - direction * (direction @ self.residual)
+        self.left_out = self.residual / np.maximum(1.0 - self._leverage, SMALLEST_FREEDOM)
+        self.chosen.append(place)
+        return True
+
+
+def _pursue(columns: FloatArray, vector: FloatArray, n_given: int, most: int) -> _Pursuit:
+    """Return the first columns, with as many others as make them exact if no more than ``most`` in all do."""
+    pursuit = _Pursuit(columns, vector)
+    for place in range(n_given):
+        pursuit.take(place)
+    given = copy(pursuit)
+    given.chosen = list(pursuit.chosen)
+    while len(pursuit.chosen) < most and not pursuit.is_over and pursuit.take():
+        pass
+    return pursuit if pursuit.is_exact else given
+
+
+def _log_choices(n: int, k: int) -> float:
+    """Return the logarithm of the number of ways to choose ``k`` of ``n``."""
+    return float(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))

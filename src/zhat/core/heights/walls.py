@@ -1,0 +1,93 @@
+"""Where the energy is +inf: the probability that a point is on the finite side, from points on both sides.
+
+What is modelled is how far a point is from the wall, positive on the finite side: a function that is smooth even where
+walls have corners at a distance. Of a point at distance r from the nearest one of the other side it is known that the
+wall is no farther than r: its own distance is taken to be r/2, with an sd of a third of that. (A uniform distribution
+between 0 and r has a larger one, but then a single point among many of the other side would be overruled by them.)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial.distance import cdist
+from scipy.special import log_ndtr
+
+from zhat.core.arrays import BoolArray, FloatArray
+from zhat.core.gp.fit import Search, spread_and_centre
+from zhat.core.gp.kernels import Kernel
+from zhat.core.gp.process import GaussianProcess
+from zhat.core.space.torus import Periodic, embed
+
+#: The distance has kinks where two walls are as near as each other, and is smooth elsewhere.
+WALL_NU = 1.5
+#: How well a distance is known, as a share of that to the nearest point of the other side.
+DISTANCE_SD = 1 / 6
+#: A distance is known to within this share of the cube's side at best.
+SMALLEST_SD = 1e-6
+#: So many of the most doubtful points tell what the doubt amounts to.
+N_DOUBTFUL = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Walls:
+    """A process whose value is the distance from the nearest wall, positive where the energy is finite.
+
+    It lives on the cube with its periodic axes embedded as circles.
+    """
+
+    process: GaussianProcess
+    periodic: Periodic = ()
+
+    @classmethod
+    def around(cls, x: FloatArray, finite: BoolArray, periodic: Periodic = ()) -> Walls | None:
+        """Return the walls between points, given whether the energy is finite at each; None if it always is."""
+        if np.all(finite):
+            return None
+        reach = np.full(len(x), np.sqrt(x.shape[1]))
+        x = embed(x, periodic)
+        if np.any(finite):
+            apart = cdist(x[finite], x[~finite])
+            reach[finite], reach[~finite] = np.min(apart, axis=1), np.min(apart, axis=0)
+        distance = np.where(finite, 0.5, -0.5) * reach
+        noise = (DISTANCE_SD * reach) ** 2 + SMALLEST_SD**2
+        spread, centre = spread_and_centre(distance, "constant")
+        if not spread > 0:
+            return cls(GaussianProcess.condition(Kernel(WALL_NU, 1.0, 1e-6), x, distance, noise, "constant"), periodic)
+        search = Search(x, (distance - centre) / spread, spread, WALL_NU, noise, "constant", "isotropic")
+        kernel = search.run(quick=True).kernel
+        return cls(GaussianProcess.condition(kernel, x, distance, noise, "constant"), periodic)
+
+    def height(self, x: FloatArray) -> FloatArray:
+        """Return minus the log probability that the energy is finite."""
+        mean, sd = self._distance(x)
+        return np.asarray(-log_ndtr(mean / sd))
+
+    def doubt(self, x: FloatArray) -> FloatArray:
+        """Return the sd of being on the finite side, between 0 and ½, times how little is known of the distance."""
+        mean, sd = self._distance(x)
+        return np.asarray(np.exp(0.5 * (log_ndtr(mean / sd) + log_ndtr(-mean / sd))) * sd)
+
+    def unlike(self, x: FloatArray, point: FloatArray) -> FloatArray:
+        """Return how little the side at the rows of ``x`` has to do with that at a point, between 0 and 1."""
+        _, sd = self._distance(point[None, :])
+        apart = np.sum((embed(x, self.periodic) - embed(point[None, :], self.periodic)) ** 2, axis=1)
+        return np.asarray(-np.expm1(-0.5 * apart / (2.0 * sd[0]) ** 2))
+
+    def relative_error(self, x: FloatArray, weights: FloatArray) -> float:
+        """Return what the walls' unknown places contribute to the standard error of log ∫ e^{-h}.
+
+        The integrand, walls included, is given as points and weights that sum to 1.
+        """
+        mean, sd = self._distance(x)
+        # The weights hold the probability p of being inside; whether a point is has the sd √(p(1 − p)).
+        spread = weights * np.exp(0.5 * (log_ndtr(-mean / sd) - log_ndtr(mean / sd)))
+        most = np.argsort(-spread, kind="stable")[:N_DOUBTFUL]
+        correlation = self.process.covariance(embed(x[most], self.periodic)) / np.outer(sd[most], sd[most])
+        return math.sqrt(max(float(spread[most] @ correlation @ spread[most]), 0.0))
+
+    def _distance(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        x = embed(x, self.periodic)
+        return self.process.mean(x), np.sqrt(self.process.variance(x) + SMALLEST_SD**2)

@@ -1,0 +1,201 @@
+"""What a surrogate believes of the energy, and how well it foretold what was then seen: for people to look at."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from zhat.auto.knowledge import Knowledge, put_to_the_test
+from zhat.auto.rounds import Round
+from zhat.core.arrays import BoolArray, FloatArray, IndexArray, Surface
+from zhat.core.gp.process import GaussianProcess
+from zhat.core.heights.models import compressed
+from zhat.core.space.torus import embed
+from zhat.estimators.base import Task, energies_without_shift, log_noise_correction, noise_variances
+from zhat.problem.evaluations import Evaluations
+from zhat.surface.landscape import Landscape
+from zhat.surface.process import Surrogate, modelled
+
+#: The sd of a predicted height is at least this: what is foretold to the last bit has no standardised residual.
+SMALLEST_SD = 1e-6
+#: Heights that were compressed are stretched again to at most the exponential of this.
+LARGEST_EXPONENT = 600.0
+
+
+@dataclass(frozen=True, eq=False)
+class Foretold:
+    """Evaluations, and what was predicted of each by others; all arrays have shape ``(k,)``.
+
+    Attributes
+    ----------
+    position
+        Which evaluations.
+    predicted, sd
+        The energy that was predicted, and the standard deviation of the prediction, noise included.
+    observed
+        The energy that was seen.
+    score
+        By how many sds it was higher than predicted, as the model sees it: in the values that it models.
+    drawn
+        Whether the evaluation was drawn from the integrand.
+    left_out
+        Whether all other evaluations predicted it; if not, those that came before did.
+    log_weight
+        λ(μ − y), less the noise's part, of evaluations that were drawn; NaN for others.
+    """
+
+    position: IndexArray
+    predicted: FloatArray
+    sd: FloatArray
+    observed: FloatArray
+    score: FloatArray
+    drawn: BoolArray
+    left_out: BoolArray
+    log_weight: FloatArray
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.position)
+
+
+@dataclass(frozen=True, eq=False)
+class Insight:
+    """A surrogate on the unit cube, in the units of the energy.
+
+    Attributes
+    ----------
+    mean, sd
+        The energy it believes in, and the standard deviation of that.
+    wall
+        Minus the log probability that the energy is finite.
+    energy, noise_std
+        For each evaluation, the energy as the surrogate was told it, NaN where it failed, and its noise.
+    foretold
+        How well evaluations were predicted by others.
+    """
+
+    mean: Surface
+    sd: Surface
+    wall: Surface
+    energy: FloatArray
+    noise_std: FloatArray
+    foretold: Foretold
+
+
+def insight_of_rounds(task: Task, known: Knowledge, last: Round, landscape: Callable[[], Landscape]) -> Insight:
+    """Return the insight of the adaptive method. The landscape, which takes a while, is made when it is looked at."""
+    scale, walls = task.inverse_temperature, last.surrogate.walls
+    energy, noise_std = np.full((2, known.n_asked), np.nan)
+    at = known.position.astype(np.intp)
+    energy[at], noise_std[at] = known.y / scale, np.sqrt(known.noise) / scale
+    told = _foretold_by_rounds(task, known, last)
+    foretold = told if len(told) else _left_out_of_model(task, known, last)
+    wall: Surface = (lambda u: np.zeros(len(u))) if walls is None else walls.height
+    kept = cache(landscape)
+    return Insight(
+        lambda u: kept().lowest + kept().mean(u), lambda u: kept().sd(u), wall,
+        energy, noise_std, foretold,
+    )  # fmt: skip
+
+
+def insight_of_process(
+    task: Task, facts: Evaluations, found: Surrogate, landscape: Landscape, first: Surrogate, n_first: int
+) -> Insight:
+    """Return the insight of a method with one process of the energy itself.
+
+    Evaluations from ``n_first`` on were drawn from the surrogate ``first`` of those before.
+    """
+    variances = noise_variances(task, facts.y, facts.noise_std, found.learned_noise)
+    draws = np.arange(n_first, len(facts))[facts.ok[n_first:]]
+    design = modelled(task, facts.head(n_first))[0]
+    finite = np.isfinite(facts.y[design])
+    smallest_sd = SMALLEST_SD / task.inverse_temperature
+    told = _left_out(first.process, smallest_sd)
+    rows = design[finite] if told else np.empty(0, dtype=np.intp)
+    residual, sd = (part[finite] for part in told) if told else (np.empty(0), np.empty(0))
+    energy = energies_without_shift(task, facts.y, variances)
+    mean = first.mean(facts.unit[draws])
+    of_draw = np.sqrt(first.process.variance(embed(facts.unit[draws], task.periodic)) + variances[draws])
+    of_draw = np.maximum(of_draw, smallest_sd)
+    log_weight = task.inverse_temperature * (mean - facts.y[draws]) + log_noise_correction(task, variances[draws])
+    foretold = Foretold(
+        position=np.concatenate([rows, draws]),
+        predicted=np.concatenate([energy[rows] - residual, mean]),
+        sd=np.concatenate([sd, of_draw]),
+        observed=energy[np.concatenate([rows, draws])],
+        score=np.concatenate([residual / sd, (energy[draws] - mean) / of_draw]),
+        drawn=np.repeat([False, True], [len(rows), len(draws)]),
+        left_out=np.repeat([True, False], [len(rows), len(draws)]),
+        log_weight=np.concatenate([np.full(len(rows), np.nan), log_weight]),
+    )
+    return Insight(
+        lambda u: landscape.lowest + landscape.mean(u), landscape.sd,
+        lambda u: np.zeros(len(u)), energy, np.where(facts.ok, np.sqrt(variances), np.nan), foretold,
+    )  # fmt: skip
+
+
+def _foretold_by_rounds(task: Task, known: Knowledge, last: Round) -> Foretold:
+    """Return what each round predicted of the points it asked for, as far as these are told."""
+    scale = task.inverse_temperature
+    columns: list[list[FloatArray]] = [[np.empty(0)] * 7]
+    for made, places, tested in put_to_the_test(last.predictions, known):
+        height, sd = known.y[places] - made.lowest, np.sqrt(np.maximum(made.variance[tested], SMALLEST_SD**2))
+        mean = made.mean[tested]
+        drawn = np.full(len(places), float(made.drawn))
+        log_weight = np.where(drawn > 0.0, mean - height - 0.5 * known.noise[places], np.nan)
+        predicted, stretch = _uncompressed(mean, made.limit)
+        columns.append(
+            [
+                known.position[places],
+                (predicted + made.lowest) / scale,
+                stretch * sd / scale,
+                known.y[places] / scale,
+                (compressed(height, made.limit) - mean) / sd,
+                drawn,
+                log_weight,
+            ]
+        )
+    position, predicted, sd, observed, score, drawn, log_weight = map(np.concatenate, zip(*columns, strict=True))
+    is_left_out = np.zeros(len(position), dtype=bool)
+    return Foretold(position.astype(np.intp), predicted, sd, observed, score, drawn > 0.0, is_left_out, log_weight)
+
+
+def _left_out_of_model(task: Task, known: Knowledge, last: Round) -> Foretold:
+    """Return what the last round's model makes of each height that it is not told."""
+    model, data, scale = last.surrogate.model, known.heights(), task.inverse_temperature
+    told = _left_out(model.process, SMALLEST_SD)
+    finite = np.flatnonzero(np.isfinite(known.y)) if told else np.empty(0, dtype=np.intp)
+    residual, sd = told or (np.empty(0), np.empty(0))
+    values, x = model.process.y[: len(finite)] - residual, data.x[: len(finite)]
+    height, slope = model.unwarp(values, x)
+    predicted, stretch = _uncompressed(height, data.relevant_height if model.spec.compresses_far_heights else math.inf)
+    return Foretold(
+        position=known.position[finite].astype(np.intp),
+        predicted=(predicted + known.lowest) / scale,
+        sd=stretch * slope * sd / scale,
+        observed=known.y[finite] / scale,
+        score=residual / sd,
+        drawn=np.zeros(len(finite), dtype=bool),
+        left_out=np.ones(len(finite), dtype=bool),
+        log_weight=np.full(len(finite), np.nan),
+    )
+
+
+def _uncompressed(height: FloatArray, limit: float) -> tuple[FloatArray, FloatArray]:
+    """Return heights that were compressed above a limit as they are, and how much they are stretched there."""
+    if math.isinf(limit):
+        return height, np.ones(len(height))
+    stretch = np.exp(np.clip(height / limit - 1.0, 0.0, LARGEST_EXPONENT))
+    return np.where(height > limit, limit * stretch, height), stretch
+
+
+def _left_out(process: GaussianProcess, smallest_sd: float) -> tuple[FloatArray, FloatArray] | None:
+    """Return by how much a process misses each value it is not told, and the sd; None where that leaves too few."""
+    if len(process.y) < len(process.coefficients) + 2:
+        return None
+    residual, variance = process.leave_one_out()
+    return residual, np.maximum(np.sqrt(variance), smallest_sd)
