@@ -2,7 +2,8 @@
 
 The first program starts a supervisor: a process in a session of its own, which knows the process groups that run and
 ends them when this process is gone (`zhat.evaluate.supervisor`). The end of a pipe tells it so. Linux has a signal for
-the death of a parent, but that reaches only the first process of a group, and comes when the thread ends that started it.
+the death of a parent, but that reaches only the first process of a group, and comes when the thread ends that started
+it.
 """
 
 from __future__ import annotations

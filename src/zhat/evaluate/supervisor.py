@@ -1,8 +1,8 @@
 """The main program of a supervisor: a process that ends programs when whoever started them is gone.
 
 `zhat.evaluate.supervision` starts it as a script. It imports nothing of zhat, so that it is there at once. On its
-standard input it reads which process groups run, ``+123``, and which do no longer, ``-123``. When that input ends, the process
-that wrote it is gone, however it ended: even of one that was killed, the system closes the pipes.
+standard input it reads which process groups run, ``+123``, and which do no longer, ``-123``. When that input ends, the
+process that wrote it is gone, however it ended: even of one that was killed, the system closes the pipes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The main program of a worker process: it loads a function, and evaluates the points that come in.
 
 It is started by `ProcessPool` as ``python -m zhat.evaluate.worker``. It reads frames from its standard input: first
-where it is (its module path and environment), then the function, then points with their keys; an empty one says goodbye. It
-answers on its standard output: first why the function cannot be loaded, or nothing, then one outcome per point, with
-the point's key and the number of this process.
+where it is (its module path and environment), then the function, then points with their keys; an empty one says
+goodbye. It answers on its standard output: first why the function cannot be loaded, or nothing, then one outcome per
+point, with the point's key and the number of this process.
 """
 
 from __future__ import annotations
