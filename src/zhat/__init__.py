@@ -21,10 +21,10 @@ from zhat.errors import (
     TableError,
     ZhatError,
 )
-from zhat.estimators.base import NoiseKind
 from zhat.evaluate.evidence import evidence
 from zhat.evaluate.run import Point, estimate
 from zhat.problem.evaluations import Evaluations
+from zhat.problem.task import NoiseKind
 from zhat.result.certificate import Certificate
 from zhat.result.compare import BayesFactor, ModelProbability, bayes_factor, model_probabilities
 from zhat.result.curve import Curve

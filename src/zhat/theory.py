@@ -24,7 +24,7 @@ from fractions import Fraction
 from typing import Literal
 
 from zhat.errors import InvalidArgument
-from zhat.problem.energy import whole
+from zhat.util.checks import whole
 
 #: Exponents closer than this, relatively or absolutely, are the same.
 TOLERANCE = 1e-12

@@ -5,9 +5,10 @@ import pytest
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist, pdist
 
-from zhat.core.design.maximum_variance import candidate_set, maximum_variance_design
+from zhat.core.design.maximum_variance import maximum_variance_design
 from zhat.core.gp.kernels import Kernel
 from zhat.core.gp.process import GaussianProcess
+from zhat.core.space.candidates import candidate_set
 
 KERNELS = {
     "1-d": (1, Kernel(1.5, 0.2)),

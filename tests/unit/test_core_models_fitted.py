@@ -19,7 +19,6 @@ from height_models import (
     wavy,
 )
 from zhat.core.arrays import sobol
-from zhat.core.design.maximum_variance import nearest_volumes
 from zhat.core.gp.kernels import Kernel
 from zhat.core.gp.process import GaussianProcess
 from zhat.core.heights.envelope import envelope_at
@@ -27,6 +26,7 @@ from zhat.core.heights.heights import Heights
 from zhat.core.heights.left_out import left_out_error
 from zhat.core.heights.models import DEEPEST, HIGHEST, LARGEST_FIT, Coordinates, Surrogate, fit_model
 from zhat.core.heights.walls import Walls
+from zhat.core.space.candidates import nearest_volumes
 
 
 @pytest.mark.parametrize("dim", [1, 2, 4])

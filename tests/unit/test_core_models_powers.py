@@ -23,7 +23,6 @@ from height_models import (
     wavy,
 )
 from zhat.core.arrays import sobol
-from zhat.core.design.maximum_variance import nearest_volumes
 from zhat.core.gp.kernels import Kernel
 from zhat.core.gp.process import GaussianProcess
 from zhat.core.heights.envelope import envelope_at
@@ -40,6 +39,7 @@ from zhat.core.heights.models import (
     fit_model,
     modelled_values,
 )
+from zhat.core.space.candidates import nearest_volumes
 
 #: Of a quadratic in 2-d, as it is fitted to coordinates.
 ENVELOPE = np.array([0.7, -1.0, 0.5, 3.0, 1.0, 2.0])

@@ -1,7 +1,6 @@
 """The curve over λ: what holds exactly, what holds to a tolerance, and what is refused."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +8,7 @@ import scipy.stats as st
 from scipy.special import erf
 
 import zhat
+from altered import altered
 from energies import linear, linear_log_z, skewed_1d, skewed_2d
 from zhat.core.integrate.thermodynamics import thermodynamics
 
@@ -295,7 +295,7 @@ def test_a_curve_has_a_status_that_names_what_is_not_known(too_early):
 def test_an_estimate_that_the_energies_do_not_allow_has_no_curve():
     found = zhat.evidence(straying, priors=WIDE, budget=20, seed=0)
     # A log Z far above −λ times the lowest energy, as runs that stray have come to, whatever this one came to.
-    found = replace(found, log_z=20.0 - float(np.min(found.evaluations.y)))
+    found = altered(found, log_z=20.0 - float(np.min(found.evaluations.y)))
     curve = found.curve([0.0, 0.5, 1.0])
     assert not curve.known[1]
     assert math.isnan(curve.std_error[1])

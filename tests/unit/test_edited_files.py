@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import zhat
+from altered import altered
 from zhat.cli.main import app
 
 MODEST = settings(
@@ -167,7 +168,7 @@ def test_files_that_are_not_there_or_cannot_be_read(tmp_path):
 )
 def test_a_plan_of_odd_estimates_is_a_plan(changes):
     found = zhat.estimate(energy, [(0, 1)] * 2, budget=16, method="mc", seed=0)
-    planned = dataclasses.replace(found, **changes).plan(1e-3)
+    planned = altered(found, **changes).plan(1e-3)
     assert 0 <= planned.low <= planned.n_more <= planned.high
     assert (planned.n_more == 0) == (changes["std_error"] <= 1e-3)
 

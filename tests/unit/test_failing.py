@@ -12,7 +12,7 @@ import zhat
 from zhat.core.arrays import sobol
 from zhat.core.gp.kernels import Kernel
 from zhat.core.heights.failing import CONSTANT_VARIANCE, MOST, NU, failing_region, gather, log_evidence
-from zhat.methods.settings import Settings
+from zhat.estimators.settings import Settings
 
 SQUARE = [(0.0, 1.0)] * 2
 

@@ -10,9 +10,9 @@ from counted_rounds import count_rounds, rounds_of_one_point, wavy
 from zhat.auto.adaptive import Adaptive
 from zhat.core.arrays import sobol
 from zhat.estimators import rounds
-from zhat.estimators.base import Task
-from zhat.methods.settings import Settings
+from zhat.estimators.settings import Settings
 from zhat.problem.evaluations import Evaluations, Outcome
+from zhat.problem.task import Task
 
 BOUNDS = [(0.0, 1.0)]
 

@@ -14,7 +14,7 @@ from zhat.core.heights.coordinates import EDGE, Coordinates, scores
 from zhat.core.heights.heights import Heights
 from zhat.core.heights.models import ModelSpec, Surrogate, fit_model
 from zhat.core.integrate.target import QUICK
-from zhat.estimators.base import Task
+from zhat.problem.task import Task
 
 
 def test_scores_are_normal_ones_that_change_nothing_in_the_middle():

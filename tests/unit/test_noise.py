@@ -8,7 +8,8 @@ import pytest
 import zhat
 from zhat.core.arrays import FloatArray
 from zhat.core.gp.fit import learned_noise
-from zhat.methods.settings import Settings
+from zhat.estimators.settings import Settings
+from zhat.result.estimate import conclude
 
 UNIT = [(0.0, 1.0)]
 SQUARE = [(-1.0, 1.0), (0.0, 2.0)]
@@ -84,7 +85,7 @@ def test_a_learned_shift_moves_log_z(method):
     energy = zhat.estimate(noisy(std), SQUARE, lam, 64, noise_std=None, method=method, seed=3)
     # The same facts, taken otherwise: in two runs rounding may decide about points, and then their facts differ.
     other = Settings.of(SQUARE, lam, 64, None, method, 3, noise_kind="likelihood")
-    likelihood = other.conclude(energy.evaluations, 0)
+    likelihood = conclude(other, energy.evaluations, 0)
     learned = float(energy.diagnostics["noise_std"])
     assert likelihood.log_z - energy.log_z == pytest.approx(0.5 * (lam * learned) ** 2, rel=1e-3)
 

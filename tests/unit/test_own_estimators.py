@@ -9,7 +9,7 @@ import pytest
 
 import zhat
 from zhat.estimators import Finding
-from zhat.methods.settings import Settings
+from zhat.estimators.settings import Settings
 from zhat.study.store import Store
 from zhat.study.stored_settings import settings_out
 from zhat.study.study import Study

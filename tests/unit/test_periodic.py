@@ -10,7 +10,7 @@ from circles import TURN
 from zhat.auto.gauss import rule
 from zhat.core.arrays import sobol
 from zhat.core.design.acquire import distances_to_nearest
-from zhat.core.design.maximum_variance import candidate_set, maximum_variance_design, nearest_volumes
+from zhat.core.design.maximum_variance import maximum_variance_design
 from zhat.core.gp.fit import Search, fit
 from zhat.core.gp.kernels import Kernel, SumKernel
 from zhat.core.gp.process import GaussianProcess
@@ -21,6 +21,7 @@ from zhat.core.heights.models import ModelSpec, fit_model
 from zhat.core.heights.walls import Walls
 from zhat.core.integrate.sampling import langevin_endpoints
 from zhat.core.integrate.target import narrow_target
+from zhat.core.space.candidates import candidate_set, nearest_volumes
 from zhat.core.space.torus import circular_mean, clip, columns, embed, gradient_on_cube, reflect, shortest, unrolled
 from zhat.estimators import Task
 

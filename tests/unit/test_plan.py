@@ -1,4 +1,3 @@
-import dataclasses
 import math
 
 import numpy as np
@@ -6,6 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 import zhat
+from altered import altered
 from zhat.cli.main import app
 from zhat.result.plan import MOST, plan
 
@@ -28,14 +28,14 @@ def test_the_noise_alone_falls_as_the_root():
     found = zhat.estimate(wavy, SQUARE, budget=64, noise_std=0.3, seed=0)
     # An error that is nearly all noise: the rest hardly counts.
     floor = 1.3 * 0.3 / math.sqrt(64)
-    quiet = dataclasses.replace(found, std_error=1.001 * floor)
+    quiet = altered(found, std_error=1.001 * floor)
     assert quiet.plan(0.5 * floor).n_more == pytest.approx(192, rel=0.03)
 
 
 def test_smoother_surrogates_need_fewer():
     found = zhat.estimate(wavy, SQUARE, budget=64, seed=0)
     counts = [
-        plan(dataclasses.replace(found, std_error=0.1, diagnostics={**found.diagnostics, "nu": nu}), 1e-3).n_more
+        plan(altered(found, std_error=0.1, diagnostics={**found.diagnostics, "nu": nu}), 1e-3).n_more
         for nu in (0.5, 1.5, 2.5, math.inf)
     ]
     assert counts == sorted(counts, reverse=True)

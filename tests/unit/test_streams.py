@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import zhat
-from zhat.estimators.base import Task
 from zhat.problem.streams import Purpose, stream
+from zhat.problem.task import Task
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2**31, 2**40])

@@ -1,1 +1,1 @@
-"""Package."""
+"""The adaptive method, and nothing else."""

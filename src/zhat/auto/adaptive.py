@@ -22,6 +22,7 @@ from zhat.auto.gauss import (
     has_rule,
     n_nodes,
     nodes_left,
+    of_rule,
     resolves,
     rule,
     rule_energies,
@@ -29,7 +30,9 @@ from zhat.auto.gauss import (
     with_checks,
 )
 from zhat.auto.hidden import HIDDEN_HEIGHT, fringe_error, hidden_mass, search_error
+from zhat.auto.insight import insight_of_rounds
 from zhat.auto.knowledge import Knowledge, Seen, knowledge, n_looks, residual, surprise
+from zhat.auto.landscape import landscape_of_rounds
 from zhat.auto.planning import N_DRAWS, next_points
 from zhat.auto.remembered import Kept
 from zhat.auto.rounds import Round, closing_round, first_points, first_size, latest_round
@@ -40,18 +43,15 @@ from zhat.core.heights.edges import mass_beyond, mass_too_high
 from zhat.core.heights.models import Model, Surrogate
 from zhat.core.heights.walls import Walls
 from zhat.core.integrate.target import QUICK, THOROUGH, Region, Target, target
-from zhat.estimators.base import (
-    Finding,
-    Task,
-    learned_shift_error,
-    share_left,
-    without_values,
-)
 from zhat.problem.evaluations import Evaluations
 from zhat.problem.streams import Purpose
-from zhat.surface.insight import Insight, insight_of_rounds
-from zhat.surface.landscape import Landscape, landscape_of_rounds
-from zhat.surface.temperatures import LandscapeCurve, Temperatures, of_rule
+from zhat.problem.task import Task
+from zhat.protocol.common import learned_shift_error, share_left
+from zhat.protocol.estimator import Finding, without_values
+from zhat.surface.curve import LandscapeCurve, Pinned
+from zhat.surface.insight import Insight
+from zhat.surface.landscape import Landscape
+from zhat.surface.temperatures import Temperatures
 
 #: Points that stand for the integrand when log Z is estimated.
 N_REGION = 4096
@@ -143,7 +143,9 @@ class Adaptive:
         if energies is not None and _resolves_up_to(task, facts, float(np.max(inverse_temperatures, initial=0.0))):
             weights = rule(task)[1]
             return of_rule(energies, weights, inverse_temperatures, task.inverse_temperature, finding.std_error)
-        return _curve(task, Seen.of(facts)).at(inverse_temperatures, finding)
+        return _curve(task, Seen.of(facts)).at(
+            inverse_temperatures, Pinned(task.inverse_temperature, finding.log_z, finding.std_error)
+        )
 
 
 def _resolves_up_to(task: Task, facts: Evaluations, largest: float) -> bool:

@@ -10,7 +10,6 @@ from functools import lru_cache
 import numpy as np
 
 from zhat.core.arrays import FloatArray, Surface
-from zhat.core.design.maximum_variance import nearest_volumes
 from zhat.core.gp.fit import SMOOTHNESSES
 from zhat.core.gp.kernels import Covariance
 from zhat.core.gp.trend import TrendName
@@ -20,9 +19,10 @@ from zhat.core.heights.left_out import left_out_error
 from zhat.core.heights.models import INTEGRAND, LARGEST_EXPONENT, Model, ModelSpec, Surrogate, fit_model
 from zhat.core.heights.walls import Walls
 from zhat.core.integrate.target import QUICK, Effort, Target, target
+from zhat.core.space.candidates import nearest_volumes
 from zhat.core.space.torus import Periodic
-from zhat.estimators.base import Task
 from zhat.problem.streams import Purpose
+from zhat.problem.task import Task
 
 #: Models are compared on at most so many heights when the last word is to be said, and so many of them are kept.
 MOST_COMPARED_LAST = 192

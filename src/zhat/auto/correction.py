@@ -13,8 +13,8 @@ from zhat.auto.rounds import Round, latest_round
 from zhat.core.arrays import Surface
 from zhat.core.integrate.target import QUICK, THOROUGH, Effort, target
 from zhat.core.logspace import effective_sample_size, log_mean_exp
-from zhat.estimators.base import Task
 from zhat.problem.streams import Purpose
+from zhat.problem.task import Task
 
 #: Fewer draws than this correct nothing, nor do any whose weights are worth less than this share of them.
 FEWEST_DRAWS = 12

@@ -25,8 +25,10 @@ from zhat.core.heights.belief import first_order_variance
 from zhat.core.heights.models import Surrogate
 from zhat.core.integrate.quadrature import LogIntegral
 from zhat.core.integrate.target import Region, Target
+from zhat.core.integrate.thermodynamics import thermodynamics
 from zhat.core.logspace import log_sum_exp
-from zhat.estimators.base import Task
+from zhat.problem.task import Task
+from zhat.surface.temperatures import Temperatures
 
 #: The sd of log Z below which nothing is left to be wished for.
 GOOD_ENOUGH = 5e-6
@@ -158,3 +160,21 @@ def rule_energies(task: Task, seen: Seen) -> FloatArray | None:
     of_nodes = ~_is_check(0, len(seen))
     y = seen.y[of_nodes][np.argsort(seen.unit[of_nodes, 0])]
     return y if np.all(np.isfinite(y)) else None
+
+
+#: How fast the error of a rule is taken to grow beyond the λ that it is known to be good for.
+BEYOND_POWER = 8.0
+
+
+def of_rule(
+    energies: FloatArray, weights: FloatArray, inverse_temperatures: FloatArray, own: float, own_error: float
+) -> Temperatures:
+    """Return the curve of a rule that integrates e^{-λf} at its own λ with this error, and with less below it."""
+    lowest = float(np.min(energies))
+    found = thermodynamics((energies - lowest)[None, :], np.log(weights), inverse_temperatures)
+    # The rule's error falls with λ at least as fast as λ itself; beyond its own λ it may rise much faster.
+    ratio = inverse_temperatures / own
+    steep = np.maximum(ratio, 1.0) ** BEYOND_POWER
+    log_z = found.log_z[0] - lowest * inverse_temperatures
+    errors = own_error * np.array([ratio * steep, steep / own, 2.0 * steep / own**2])
+    return Temperatures(log_z, found.mean[0] + lowest, found.variance[0], *errors)

@@ -17,12 +17,10 @@ from zhat.core.heights.models import ModelSpec, compressed
 from zhat.core.heights.walls import Walls
 from zhat.core.logspace import effective_sample_size, log_mean_exp
 from zhat.core.space.repeats import ROUNDING, without_repeats
-from zhat.estimators.base import Task, energies_without_shift, noise_variances
 from zhat.problem.evaluations import Evaluations
+from zhat.problem.task import Task, energies_without_shift, noise_variances
+from zhat.surface.landscape import LARGEST_SCORE, PRIOR_WEIGHT
 
-#: A single prediction counts as wrong by at most the root of this, in sds; and to begin with, so many were right.
-LARGEST_SCORE = 100.0
-PRIOR_WEIGHT = 2.0
 #: Heights so many times as high as any that matter are as good as any higher.
 FAR_ABOVE = 1e8
 #: The median of the square of a standard normal variable, and how many it takes for one to mean anything.

@@ -12,11 +12,11 @@ from zhat.auto.knowledge import Knowledge, Prediction
 from zhat.auto.strangers import visits
 from zhat.core.arrays import FloatArray
 from zhat.core.design.acquire import choose_batch
-from zhat.core.design.maximum_variance import candidate_set
 from zhat.core.heights.belief import first_order_variance
 from zhat.core.heights.models import INTEGRAND, ROOT, Surrogate, fit_model
 from zhat.core.heights.walls import Walls
 from zhat.core.integrate.target import Target
+from zhat.core.space.candidates import candidate_set
 from zhat.core.space.torus import clip, reflect, unrolled
 
 #: One in so many points explores where what the surrogate leaves open is the larger part of the error; and where what

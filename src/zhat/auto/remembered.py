@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Generic, Protocol, TypeVar
 
 from zhat.auto.knowledge import Seen
-from zhat.estimators.base import Task
+from zhat.problem.task import Task
 
 #: So many are remembered, and so many numbers in all; but never fewer than the last few.
 MOST = 64

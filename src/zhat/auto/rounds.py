@@ -38,8 +38,8 @@ from zhat.core.heights.coordinates import Coordinates, n_trend_terms
 from zhat.core.heights.models import Model, ModelSpec, Surrogate
 from zhat.core.integrate.target import QUICK, Target
 from zhat.core.space.torus import embed
-from zhat.estimators.base import Task
 from zhat.problem.streams import Purpose
+from zhat.problem.task import Task
 
 #: A round evaluates this share of what is known already and matters, and at least so many points.
 GROWTH = 0.2

@@ -7,7 +7,9 @@ import math
 from zhat.auto.knowledge import Knowledge, Residual
 from zhat.auto.outliers import outliers
 from zhat.core.heights.models import Model
-from zhat.estimators.base import CONVERGED, LARGEST_NOISE, SMALL_ERROR, Task
+from zhat.problem.task import Task
+from zhat.protocol.common import LARGEST_NOISE
+from zhat.protocol.estimator import CONVERGED, SMALL_ERROR
 
 #: What is worth a word in the status.
 HIDDEN_WORTH_A_WORD = 0.1

@@ -1,1 +1,1 @@
-"""Package."""
+"""The command line: the only home of print."""

@@ -131,7 +131,7 @@ def study_document(study: Study) -> dict[str, Any]:
         "interval": [_plain(end) for end in estimate.interval(0.95)],
         "status": estimate.status,
         "method": estimate.method,
-        "inverse_temperature": [estimate.inverse_temperature, *estimate.other_inverse_temperatures],
+        "inverse_temperature": [estimate.inverse_temperature, *estimate.settings.others],
         "axes": list(study.settings.domain.names),
         "seed": estimate.seed,
         "budget": study.budget,

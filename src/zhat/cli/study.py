@@ -303,6 +303,10 @@ def _open(path: Path, read_only: bool = False) -> zhat.Study:
 
 def _create_or_open(file: StudyFile) -> zhat.Study:
     """Return the study of a file: a new one, or the one that is there, if it has the same settings."""
+    if ":" in file.method:
+        from zhat.study.energies import import_from
+
+        import_from(file.path.parent)
     if is_absent(file.database):
         # Others may do the same at this moment: whoever is late opens what is there.
         with contextlib.suppress(StudyExists):

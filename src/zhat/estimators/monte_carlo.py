@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from zhat.core.arrays import FloatArray
+from zhat.core.integrate.thermodynamics import thermodynamics
+from zhat.core.logspace import effective_sample_size, relative_standard_error
 from zhat.errors import InvalidArgument
-from zhat.estimators.base import (
-    Finding,
-    Task,
-    average,
-    known_variances,
-    log_noise_correction,
-    require_known_noise,
-    require_own_points,
-    share_left,
-    without_values,
-)
 from zhat.problem.evaluations import Evaluations
 from zhat.problem.streams import Purpose
-from zhat.surface.temperatures import Temperatures, reweighted
+from zhat.problem.task import Task, known_variances, log_noise_correction
+from zhat.protocol.common import FEW_EFFECTIVE, average, require_known_noise, require_own_points, share_left
+from zhat.protocol.estimator import Finding, without_values
+from zhat.surface.temperatures import Temperatures
 
 
 @dataclass(frozen=True)
@@ -58,3 +53,31 @@ class MonteCarlo:
                 "noise_std", task.noise_std, f"0 for a curve of method {self.name!r}; or method 'auto'"
             )
         return reweighted(facts.y[facts.ok], inverse_temperatures)
+
+
+def reweighted(energies: FloatArray, inverse_temperatures: FloatArray) -> Temperatures:
+    """Return the curve of energies at independent uniform points, each weighted by e^{-λy}, with errors to first order.
+
+    Where the average rests on too few of them, there is no error.
+    """
+    n, finite = len(energies), energies[np.isfinite(energies)]
+    lowest = float(np.min(finite))
+    above = finite - lowest
+    log_weights = np.full(len(above), -math.log(n))
+    found = thermodynamics(above[None, :], log_weights, inverse_temperatures)
+    log_z, mean, variance = found.log_z[0], found.mean[0], found.variance[0]
+    errors = np.full((3, len(inverse_temperatures)), math.nan)
+    for column, value in enumerate(inverse_temperatures):
+        # At λ = 0, +inf counts for nothing, as at any λ above.
+        log_terms = np.append(-value * above, np.full(n - len(above), -np.inf))
+        if effective_sample_size(log_terms) < min(FEW_EFFECTIVE, 0.5 * n) or n < 2:
+            continue
+        shares = np.exp(log_weights - value * above - log_z[column])
+        apart = above - mean[column]
+        of_mean, of_variance = shares * apart, shares * (apart**2 - variance[column])
+        errors[:, column] = (
+            relative_standard_error(log_terms),
+            math.sqrt(float(of_mean @ of_mean) * n / (n - 1)),
+            math.sqrt(float(of_variance @ of_variance) * n / (n - 1)),
+        )
+    return Temperatures(log_z - lowest * inverse_temperatures, mean + lowest, variance, *errors)

@@ -15,20 +15,11 @@ import numpy as np
 from zhat.core.arrays import FloatArray, IndexArray, tensor_grid
 from zhat.core.logspace import log_mean_exp
 from zhat.errors import InvalidArgument
-from zhat.estimators.base import (
-    Finding,
-    Task,
-    average,
-    finite_energies,
-    known_variances,
-    log_noise_correction,
-    require_known_noise,
-    require_own_points,
-    share_left,
-    without_values,
-)
 from zhat.problem.evaluations import Evaluations
 from zhat.problem.streams import Purpose
+from zhat.problem.task import Task, finite_energies, known_variances, log_noise_correction
+from zhat.protocol.common import average, require_known_noise, require_own_points, share_left
+from zhat.protocol.estimator import Finding, without_values
 
 #: Up to this dimension a grid of a single cell is taken for what it is, the midpoint rule.
 SINGLE_CELL_DIM = 3

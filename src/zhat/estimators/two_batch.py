@@ -17,24 +17,17 @@ from zhat.core.arrays import FloatArray, Surface
 from zhat.core.gp.process import GaussianProcess
 from zhat.core.integrate.sampling import Draws, draw_langevin
 from zhat.core.integrate.target import Target
-from zhat.estimators.base import (
-    LARGEST_NOISE,
-    Finding,
-    Task,
-    average,
-    learned_shift_error,
-    log_noise_correction,
-    noise_variances,
-    share_left,
-    without_values,
-)
 from zhat.estimators.piecewise import check_split, first_batch_size
 from zhat.problem.evaluations import Evaluations
 from zhat.problem.streams import Purpose
+from zhat.problem.task import Task, log_noise_correction, noise_variances
+from zhat.protocol.common import LARGEST_NOISE, average, learned_shift_error, share_left
+from zhat.protocol.estimator import Finding, without_values
+from zhat.surface.curve import LandscapeCurve, Pinned
 from zhat.surface.insight import Insight, insight_of_process
 from zhat.surface.landscape import Landscape, landscape_of_process
 from zhat.surface.process import Surrogate, SurrogateSettings, surrogate
-from zhat.surface.temperatures import LandscapeCurve, Temperatures
+from zhat.surface.temperatures import Temperatures
 
 #: Draws over which the surrogate's uncertainty is averaged for the error of Ẑ₁ alone.
 N_UNCERTAINTY_DRAWS = 512
@@ -240,7 +233,9 @@ def _temperatures(
     found = surrogate(model, task, facts)
     if found is None:
         raise ValueError("no energy is finite")
-    return LandscapeCurve(task, _landscape(task, found)).at(inverse_temperatures, finding)
+    return LandscapeCurve(task, _landscape(task, found)).at(
+        inverse_temperatures, Pinned(task.inverse_temperature, finding.log_z, finding.std_error)
+    )
 
 
 def _insight(model: SurrogateSettings, task: Task, facts: Evaluations, n_first: int) -> Insight | None:

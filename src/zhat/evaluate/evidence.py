@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike
 from zhat.core.arrays import FloatArray
 from zhat.errors import InvalidArgument
 from zhat.estimators import Estimator
-from zhat.estimators.base import NoiseKind
+from zhat.estimators.settings import Settings
 from zhat.evaluate.run import ProgressCallback, run
-from zhat.methods.settings import Settings
 from zhat.problem.domain import PeriodicAxes
 from zhat.problem.energy import LOG_LIKELIHOOD, NoiseStd, Problem
 from zhat.problem.prior import Prior, prior_of
+from zhat.problem.task import NoiseKind
 from zhat.result.estimate import Estimate
 
 

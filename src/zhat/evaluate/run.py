@@ -16,15 +16,16 @@ from zhat.core.arrays import FloatArray
 from zhat.core.gp.kernels import Kernel
 from zhat.errors import EnergyError, EstimatorError
 from zhat.estimators import Estimator
-from zhat.estimators.base import NoiseKind
+from zhat.estimators.settings import Settings
 from zhat.evaluate.pools import Pool, make_pool
-from zhat.methods.settings import Settings
 from zhat.problem.domain import Bounds, PeriodicAxes
-from zhat.problem.energy import Energy, NoiseStd, Problem, whole
+from zhat.problem.energy import Energy, NoiseStd, Problem
 from zhat.problem.evaluations import LARGEST_EXPONENT, Evaluations, Outcome, exception_of
 from zhat.problem.given import given_evaluations
 from zhat.problem.prior import PriorTransform
-from zhat.result.estimate import Estimate
+from zhat.problem.task import NoiseKind
+from zhat.result.estimate import Estimate, conclude
+from zhat.util.checks import whole
 
 #: Called after every evaluation with how many are done and the budget.
 ProgressCallback = Callable[[int, int], None]
@@ -150,7 +151,7 @@ def run(
             loop(ledger, pool, lambda: report(ledger.n_spent, settings.budget))
         facts = ledger.facts()
         _check_there_is_a_value(settings, ledger, facts, problem.quantity.name)
-        return settings.conclude(facts, len(given))
+        return conclude(settings, facts, len(given))
 
 
 def _check_there_is_a_value(settings: Settings, ledger: MemoryLedger, facts: Evaluations, name: str) -> None:

@@ -15,6 +15,7 @@ from zhat.core.arrays import FloatArray
 from zhat.errors import CommandFailed, CommandNotStarted, InvalidArgument
 from zhat.problem.domain import Domain
 from zhat.problem.evaluations import Outcome
+from zhat.util.checks import check_number
 from zhat.util.forks import in_this_process_only
 from zhat.util.texts import in_words
 
@@ -185,22 +186,6 @@ class Problem:
         return [outcome if outcome.failure else Outcome(math.nan, reason, outcome.seconds)]
 
 
-def check_number(
-    argument: str,
-    value: object,
-    wanted: str,
-    above: float = -math.inf,
-    at_least: float = -math.inf,
-    at_most: float = math.inf,
-) -> None:
-    """Raise unless ``value`` is a finite real number above, or at least, a bound, and at most another."""
-    if isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_):
-        number = float(value)
-        if math.isfinite(number) and number > above and at_least <= number <= at_most:
-            return
-    raise InvalidArgument(argument, value, wanted)
-
-
 def check_inverse_temperature(value: object, or_else: str = "") -> None:
     """Raise unless ``value`` is a λ that arithmetic can square."""
     wanted = (
@@ -208,21 +193,6 @@ def check_inverse_temperature(value: object, or_else: str = "") -> None:
     )
     bounds = {"at_least": SMALLEST_INVERSE_TEMPERATURE, "at_most": LARGEST_INVERSE_TEMPERATURE}
     check_number("inverse_temperature", value, wanted, **bounds)
-
-
-def whole(argument: str, value: object, at_least: int) -> int:
-    """Return the whole number that an argument is, or say what is wrong with it."""
-    number = as_whole(value)
-    if number is None or number < at_least:
-        raise InvalidArgument(argument, value, f"a whole number of at least {at_least}")
-    return number
-
-
-def as_whole(value: object) -> int | None:
-    """Return a whole number as an int, be it written as 100 or as 1e2; None for anything else, as True is."""
-    if isinstance(value, numbers.Integral):
-        return None if isinstance(value, bool) else int(value)
-    return int(value) if isinstance(value, float) and value.is_integer() else None
 
 
 def interpret(value: Any, seconds: float, quantity: Quantity = ENERGY) -> Outcome:

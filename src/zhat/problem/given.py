@@ -9,10 +9,10 @@ import numpy as np
 
 from zhat.core.arrays import FloatArray
 from zhat.errors import InvalidArgument
-from zhat.estimators.base import Task, contradictory
 from zhat.problem.domain import Domain
 from zhat.problem.energy import ENERGY, Quantity
 from zhat.problem.evaluations import Evaluations, Outcome
+from zhat.problem.task import Task, contradictory
 
 #: Adds the noise of each outcome, at the rows of an array, where a function knows it.
 WithNoise = Callable[[list[Outcome], FloatArray], list[Outcome]]

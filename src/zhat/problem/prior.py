@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from zhat.core.arrays import FloatArray
 from zhat.errors import InvalidArgument
 from zhat.problem.domain import PeriodicAxes, axes_of
-from zhat.problem.energy import as_whole
+from zhat.util.checks import as_whole
 from zhat.util.threads import default_errors
 
 #: Takes a point of the unit cube, shape ``(d,)``, to the parameters; with ``vectorized=True`` many, ``(n, d)``.

@@ -13,13 +13,13 @@ import numpy as np
 from zhat.core.arrays import Surface
 from zhat.errors import InvalidArgument
 from zhat.problem.domain import Box
-from zhat.problem.energy import as_whole
 from zhat.problems import formulas
 from zhat.problems.airy import FIELD, AiryPattern
 from zhat.problems.bumps import Bumps, cells_per_axis
 from zhat.problems.named import Energy, NamedProblem, Truth
 from zhat.problems.random_functions import LAYERS, KernelSum, Network
 from zhat.problems.truth import ByQuadrature
+from zhat.util.checks import as_whole
 
 #: Beyond this no truth could be believed.
 LARGEST_DIM = 20

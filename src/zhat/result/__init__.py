@@ -1,1 +1,1 @@
-"""Package."""
+"""What a user gets back: the estimate, its curve, plan and certificate, comparisons, files and exports."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import numbers
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,36 +11,15 @@ from zhat.core.arrays import FloatArray
 from zhat.core.certify.bracket import NormTooSmall, certified_bracket
 from zhat.core.gp.kernels import Kernel
 from zhat.errors import InvalidArgument
-from zhat.estimators.base import Estimator, known_variances
+from zhat.problem.task import known_variances
 
 if TYPE_CHECKING:
     from zhat.result.estimate import Estimate
 
-#: The kernel of the norm unless told otherwise: the one that the paper draws its functions with, on the unit cube.
-DEFAULT_KERNEL = Kernel(2.5, 0.2)
 #: With noise the bounds hold with this probability.
 FAILURE_PROBABILITY = 0.05
 #: Methods whose points do not depend on values, as a certificate with noise needs.
 WITHOUT_REGARD_TO_VALUES = ("mvs", "mc", "pc")
-
-
-def check_norm(rkhs_norm: float | None, kernel: Kernel | None) -> None:
-    """Refuse before anything is spent what certifies nothing."""
-    positive = isinstance(rkhs_norm, numbers.Real) and not isinstance(rkhs_norm, bool) and 0.0 < rkhs_norm < math.inf
-    if rkhs_norm is not None and not positive:
-        raise InvalidArgument("rkhs_norm", rkhs_norm, "a finite number above 0, or None")
-    if kernel is not None and not isinstance(kernel, Kernel):
-        raise InvalidArgument("rkhs_kernel", kernel, "a zhat.Kernel, on the unit cube")
-    if kernel is not None and rkhs_norm is None:
-        raise InvalidArgument("rkhs_norm", None, "a finite number above 0: the norm that rkhs_kernel defines")
-
-
-def kernel_of(estimator: Estimator) -> Kernel:
-    """Return the kernel of the norm where none was given: that of the method, if its settings know one."""
-    model = getattr(estimator, "model", None)
-    if model is None or model.lengthscale is None:
-        return DEFAULT_KERNEL
-    return Kernel(model.nu[0] if isinstance(model.nu, tuple) else model.nu, model.lengthscale, model.scale)
 
 
 @dataclass(frozen=True)
@@ -80,28 +57,30 @@ class Certificate:
 
 def certify(estimate: Estimate) -> Certificate:
     """Return the bounds for an estimate with a bound of the norm."""
-    if estimate.rkhs_norm is None:
+    if estimate.settings.rkhs_norm is None:
         raise InvalidArgument("rkhs_norm", None, "a bound of the energy's norm: zhat.estimate(..., rkhs_norm=B)")
     facts = estimate.evaluations
     if estimate.domain.periodic:
         raise InvalidArgument("periodic", estimate.domain.periodic, "no periodic axes with a certificate")
     ok = facts.ok
     if np.any(np.isinf(facts.y[ok])):
-        raise InvalidArgument("rkhs_norm", estimate.rkhs_norm, "no norm: energies of +inf were seen, which have none")
+        raise InvalidArgument(
+            "rkhs_norm", estimate.settings.rkhs_norm, "no norm: energies of +inf were seen, which have none"
+        )
     stds = np.sqrt(known_variances(estimate.task, facts)[ok])
     noise_std = _one_noise(estimate, stds)
+    norm, kernel = estimate.settings.rkhs_norm, estimate.settings.rkhs_kernel
     try:
         found = certified_bracket(
-            estimate.rkhs_kernel, facts.unit[ok], facts.y[ok], estimate.rkhs_norm, estimate.inverse_temperature,
-            noise_std, FAILURE_PROBABILITY,
-        )  # fmt: skip
+            kernel, facts.unit[ok], facts.y[ok], norm, estimate.inverse_temperature, noise_std, FAILURE_PROBABILITY
+        )
     except NormTooSmall as error:
         wanted = f"at least {error.interpolant_norm:.6g}, the norm of the interpolant of the data alone"
-        raise InvalidArgument("rkhs_norm", estimate.rkhs_norm, wanted) from None
+        raise InvalidArgument("rkhs_norm", norm, wanted) from None
     volume = estimate.domain.log_volume
     return Certificate(
         found.lower + volume, found.upper + volume, found.probability,
-        estimate.rkhs_norm, estimate.rkhs_kernel, found.interpolant_norm,
+        estimate.settings.rkhs_norm, estimate.settings.rkhs_kernel, found.interpolant_norm,
     )  # fmt: skip
 
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from zhat.core.arrays import BoolArray, FloatArray
 from zhat.errors import EnergyError, InvalidArgument
-from zhat.estimators.base import CONVERGED, SMALL_ERROR, Finding, rounding_error
+from zhat.protocol.estimator import CONVERGED, SMALL_ERROR, Finding, WithCurve
+from zhat.result.rounding import rounding_error
 from zhat.surface.temperatures import REACH, Temperatures
 from zhat.util.digits import with_error
 
@@ -102,19 +103,15 @@ class Curve:
 
 def curve_of(estimate: Estimate, inverse_temperatures: Sequence[float] | FloatArray | float) -> Curve:
     """Return the curve of an estimate; see `Estimate.curve`."""
-    from zhat.estimators import named
-
     values = checked_inverse_temperatures(inverse_temperatures, estimate.inverse_temperature)
-    estimator = estimate.estimator or named(estimate.method)
-    temperatures = getattr(estimator, "temperatures", None)
-    if temperatures is None:
+    if not isinstance(estimate.estimator, WithCurve):
         raise InvalidArgument(
             "method", estimate.method, "one that has a curve: 'auto', 'mvs', 'mvs-lmc', 'mvs-exact' or 'mc'"
         )
     if not math.isfinite(estimate.log_z):
         raise EnergyError("there is no curve: no finite energy was seen")
     finding = Finding(estimate.log_z - estimate.domain.log_volume, estimate.std_error)
-    found: Temperatures = temperatures(estimate.task, estimate.evaluations, values, finding)
+    found = estimate.estimator.temperatures(estimate.task, estimate.evaluations, values, finding)
     return _in_users_units(estimate, values, found)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -13,13 +13,15 @@ import numpy as np
 from scipy.special import ndtri
 
 from zhat.core.arrays import FloatArray
-from zhat.core.gp.kernels import Kernel
 from zhat.errors import EnergyError, InvalidArgument
-from zhat.estimators.base import CONVERGED, SMALL_ERROR
+from zhat.estimators.settings import Settings
 from zhat.problem.domain import Domain
-from zhat.problem.energy import whole
 from zhat.problem.evaluations import Evaluations
-from zhat.result.certificate import DEFAULT_KERNEL, Certificate, certify
+from zhat.problem.task import NoiseKind, Task, contradictory
+from zhat.protocol.estimator import CONVERGED, SMALL_ERROR, Estimator, Finding, WithPosterior, WithSurrogate
+from zhat.result.certificate import Certificate, certify
+from zhat.result.rounding import rounding_error
+from zhat.util.checks import whole
 from zhat.util.digits import decimals_for
 from zhat.util.threads import one_blas_thread
 
@@ -27,14 +29,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from zhat.core.integrate.target import Target
-    from zhat.estimators.base import Estimator, NoiseKind, Task
     from zhat.result.curve import Curve
     from zhat.result.plan import Plan
     from zhat.surface.insight import Insight
 
-#: Marks a file as ours; the number rises with every change that an older zhat could not read.
-_FORMAT = "zhat-estimate"
-_VERSION = 3
 #: What all points of a weighted sample that are left out may weigh together.
 NEGLIGIBLE = 1e-6
 #: So many reasons for failures are named in a summary.
@@ -43,64 +41,85 @@ MOST_REASONS = 10
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """An estimate of log Z(λ) = log ∫ exp(-λ f(x)) dx over a box.
+    """An estimate of log Z(λ) = log ∫ exp(-λ f(x)) dx over a box, or of a log evidence.
 
     Attributes
     ----------
-    log_z
-        The estimate, in the user's units (Lebesgue measure on the box).
-    std_error
-        Its standard error; NaN where the method has none, and `status` then says so.
+    settings
+        What was asked for, and how.
+    finding
+        What was found, with log Z in the user's units (Lebesgue measure on the box, or the prior's measure).
     status
         "budget spent", or what a user should know.
-    method
-        Name of the method.
-    inverse_temperature
-        λ.
-    noise_std
-        Standard deviation of the noise as it was given; None if it was learned. Where the noise differs from point to
-        point, this is 0 and ``evaluations.noise_std`` tells.
-    budget
-        How many evaluations might have been spent.
-    seed
-        The same seed, problem and method give the same result to the last bit.
-    domain
-        The box.
     evaluations
         Every evaluation, failed ones included, after those that were given.
-    diagnostics
-        Numbers and words that explain the estimate; which ones depends on the method.
-    estimator
-        The estimator, with its settings. A file keeps only its name: one that was loaded has that name's default ones.
-    noise_kind
-        What the noise leaves right in the mean: the "energy" or the "likelihood".
     n_given
         How many of the evaluations were given and not spent.
-    rkhs_norm
-        A bound of the energy's norm, if one is known.
-    rkhs_kernel
-        The kernel whose norm it is.
-    other_inverse_temperatures
-        Smaller λ that the evaluations were chosen for as well.
     """
 
-    log_z: float
-    std_error: float
+    settings: Settings
+    finding: Finding
     status: str
-    method: str
-    inverse_temperature: float
-    noise_std: float | None
-    budget: int
-    seed: int
-    domain: Domain
     evaluations: Evaluations
-    diagnostics: Mapping[str, float | str] = field(default_factory=dict)
-    estimator: Estimator | None = field(default=None, repr=False)
-    noise_kind: NoiseKind = "energy"
     n_given: int = 0
-    rkhs_norm: float | None = None
-    rkhs_kernel: Kernel = DEFAULT_KERNEL
-    other_inverse_temperatures: tuple[float, ...] = ()
+
+    @property
+    def log_z(self) -> float:
+        """The estimate, in the user's units."""
+        return self.finding.log_z
+
+    @property
+    def std_error(self) -> float:
+        """Its standard error; NaN where the method has none, and `status` then says so."""
+        return self.finding.std_error
+
+    @property
+    def diagnostics(self) -> Mapping[str, float | str]:
+        """Numbers and words that explain the estimate; which ones depends on the method."""
+        return self.finding.diagnostics
+
+    @property
+    def domain(self) -> Domain:
+        """The box, or the prior."""
+        return self.settings.domain
+
+    @property
+    def inverse_temperature(self) -> float:
+        """λ."""
+        return self.settings.inverse_temperature
+
+    @property
+    def budget(self) -> int:
+        """How many evaluations might have been spent."""
+        return self.settings.budget
+
+    @property
+    def seed(self) -> int:
+        """The same seed, problem and method give the same result to the last bit."""
+        return self.settings.seed
+
+    @property
+    def method(self) -> str:
+        """Name of the method."""
+        return self.settings.method
+
+    @property
+    def estimator(self) -> Estimator:
+        """The method, with its settings. A file keeps only its name: one that was loaded has that name's default."""
+        return self.settings.estimator
+
+    @property
+    def noise_std(self) -> float | None:
+        """Standard deviation of the noise as it was given; None if it was learned.
+
+        Where the noise differs from point to point, this is 0 and ``evaluations.noise_std`` tells.
+        """
+        return self.settings.noise_std
+
+    @property
+    def noise_kind(self) -> NoiseKind:
+        """What the noise leaves right in the mean: the "energy" or the "likelihood"."""
+        return self.settings.noise_kind
 
     @property
     def n_evaluations(self) -> int:
@@ -119,14 +138,7 @@ class Estimate:
     @property
     def task(self) -> Task:
         """The problem as the estimator saw it."""
-        from zhat.estimators.base import Task
-
-        return Task(
-            dim=self.domain.dim, inverse_temperature=self.inverse_temperature, budget=self.budget + self.n_given,
-            noise_std=self.noise_std, seed=self.seed, noise_kind=self.noise_kind, n_given=self.n_given,
-            periodic=self.domain.periodic, others=self.other_inverse_temperatures,
-            quantiles=self.domain.quantiles,
-        )  # fmt: skip
+        return self.settings.task(self.n_given)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the interval for log Z at this level, from the normal distribution.
@@ -163,12 +175,9 @@ class Estimate:
     @cached_property
     def _posterior(self) -> Target:
         """The surrogate's e^{-λf}/Z on the unit cube."""
-        from zhat.estimators import named
-
-        posterior = getattr(self.estimator or named(self.method), "posterior", None)
-        if posterior is None:
+        if not isinstance(self.estimator, WithPosterior):
             raise InvalidArgument("method", self.method, "a method with a surrogate to draw from, such as 'auto'")
-        distribution: Target | None = posterior(self.task, self.evaluations)
+        distribution = self.estimator.posterior(self.task, self.evaluations)
         if distribution is None:
             raise EnergyError("there is nothing to draw from: no finite energy was seen")
         return distribution
@@ -176,12 +185,10 @@ class Estimate:
     @cached_property
     def insight(self) -> Insight | None:
         """What the surrogate believes of the energy on the unit cube; None if there is none, or no finite energy."""
-        from zhat.estimators import named
-
-        insight = getattr(self.estimator or named(self.method), "insight", None)
+        if not isinstance(self.estimator, WithSurrogate):
+            return None
         with one_blas_thread():
-            found: Insight | None = None if insight is None else insight(self.task, self.evaluations)
-        return found
+            return self.estimator.insight(self.task, self.evaluations)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy needs: all but what was computed from it, which is functions that cannot be sent."""
@@ -285,3 +292,40 @@ class Estimate:
         from zhat.result.file import save
 
         save(self, path)
+
+
+def conclude(settings: Settings, facts: Evaluations, n_given: int) -> Estimate:
+    """Return the estimate that the facts give, in the user's units."""
+    found = settings.find(facts, n_given)
+    in_users_units = replace(
+        found, log_z=found.log_z + settings.domain.log_volume, std_error=_std_error(settings, found, facts)
+    )
+    return Estimate(settings, in_users_units, _status(settings, found, facts, n_given), facts, n_given)
+
+
+def _std_error(settings: Settings, found: Finding, facts: Evaluations) -> float:
+    """Return the error of a finding, but none below what floating point can know."""
+    if not found.std_error < math.inf:
+        return found.std_error
+    parts = found.log_z, settings.domain.log_volume
+    return max(found.std_error, rounding_error(settings.inverse_temperature, facts.y, settings.domain.dim, *parts))
+
+
+def _status(settings: Settings, found: Finding, facts: Evaluations, n_given: int) -> str:
+    parts = list(found.notes)
+    unlike = contradictory(settings.task(n_given), facts)
+    if unlike:
+        earlier, later = unlike[0]
+        more = f", and {len(unlike) - 1} more" if len(unlike) > 1 else ""
+        # What contradicts itself is not known as well as anything that takes it for exact may say.
+        parts = [part for part in parts if part != CONVERGED]
+        parts.append(f"evaluations {earlier} and {later}{more} differ at the same place: noise_std should not be 0")
+    n_spent, failed = len(facts) - n_given, facts.n_failed
+    if settings.too_many_failed(facts.ok[n_given:]):
+        parts = [f"stopped: {failed} of {len(facts)} evaluations failed", *(p for p in parts if p != CONVERGED)]
+    else:
+        if n_spent < settings.budget:
+            parts.append(f"{n_spent} of {settings.budget} evaluations spent")
+        if failed:
+            parts.append(f"{failed} of {len(facts)} evaluations failed")
+    return "; ".join(parts) or "budget spent"

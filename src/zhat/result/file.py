@@ -14,12 +14,15 @@ import numpy as np
 
 from zhat.core.gp.kernels import Kernel
 from zhat.errors import FileError, InvalidArgument, MissingFile, StorageError, shown
-from zhat.estimators.base import NoiseKind
+from zhat.estimators.norm import DEFAULT_KERNEL
+from zhat.estimators.registry import named_or_absent
+from zhat.estimators.settings import Settings
 from zhat.problem.domain import Domain
 from zhat.problem.evaluations import Evaluations
 from zhat.problem.prior import IndependentPriors, PriorTransform, Transform
 from zhat.problem.stored_domain import domain_in, domain_out
-from zhat.result.certificate import DEFAULT_KERNEL
+from zhat.problem.task import NoiseKind
+from zhat.protocol.estimator import Finding
 from zhat.result.estimate import Estimate
 from zhat.util import fields
 from zhat.util.files import write_whole
@@ -48,12 +51,12 @@ def _document(estimate: Estimate) -> dict[str, Any]:
         "status": estimate.status,
         "method": estimate.method,
         "inverse_temperature": estimate.inverse_temperature,
-        "other_inverse_temperatures": list(estimate.other_inverse_temperatures),
+        "other_inverse_temperatures": list(estimate.settings.others),
         "noise_std": estimate.noise_std,
         "noise_kind": estimate.noise_kind,
         "n_given": estimate.n_given,
-        "rkhs_norm": estimate.rkhs_norm,
-        "rkhs_kernel": _kernel_out(estimate.rkhs_kernel),
+        "rkhs_norm": estimate.settings.rkhs_norm,
+        "rkhs_kernel": _kernel_out(estimate.settings.rkhs_kernel),
         "budget": estimate.budget,
         "seed": estimate.seed,
         **domain_out(estimate.domain),
@@ -125,7 +128,7 @@ def _with_prior(
     same = domain.names == names and np.allclose(domain.to_user(estimate.evaluations.unit), estimate.evaluations.x)
     if not same:
         raise InvalidArgument(argument, given, "the prior that the estimate was made with; this one gives other points")
-    return replace(estimate, domain=domain)
+    return replace(estimate, settings=replace(estimate.settings, domain=domain))
 
 
 def _text_of(path: str | PathLike[str]) -> str:
@@ -142,30 +145,36 @@ def _from_document(document: dict[str, Any]) -> Estimate:
     evaluations = _evaluations(fields.table("evaluations", document["evaluations"]), domain.dim)
     noise_std, norm = document["noise_std"], document.get("rkhs_norm")
     diagnostics = fields.table("diagnostics", document["diagnostics"])
-    return Estimate(
+    settings = Settings(
+        domain=domain,
+        inverse_temperature=fields.number("inverse_temperature", document["inverse_temperature"], above=0.0),
+        # Files of before curves were known have none.
+        others=tuple(
+            fields.number("other_inverse_temperatures", value, above=0.0)
+            for value in document.get("other_inverse_temperatures", ())
+        ),
+        budget=fields.whole("budget", document["budget"], at_least=1),
+        noise_std=None if noise_std is None else fields.number("noise_std", noise_std, at_least=0.0),
+        noise_kind=fields.one_of("noise_kind", document.get("noise_kind", "energy"), get_args(NoiseKind)),
+        estimator=named_or_absent(fields.words("method", document["method"])),
+        seed=fields.seed("seed", document["seed"]),
+        rkhs_norm=None if norm is None else fields.number("rkhs_norm", norm, above=0.0),
+        rkhs_kernel=_kernel_in(document.get("rkhs_kernel")),
+    )
+    finding = Finding(
         log_z=fields.any_number("log_z", document["log_z"]),
         std_error=_std_error(document["std_error"]),
-        status=fields.words("status", document["status"]),
-        method=fields.words("method", document["method"]),
-        inverse_temperature=fields.number("inverse_temperature", document["inverse_temperature"], above=0.0),
-        noise_std=None if noise_std is None else fields.number("noise_std", noise_std, at_least=0.0),
-        budget=fields.whole("budget", document["budget"], at_least=1),
-        seed=fields.seed("seed", document["seed"]),
-        domain=domain,
-        evaluations=evaluations.within_range(float(document["inverse_temperature"])),
         diagnostics={
             key: value if isinstance(value, str) else fields.any_number(key, fields.table(key, value)["number"])
             for key, value in diagnostics.items()
         },
-        noise_kind=fields.one_of("noise_kind", document.get("noise_kind", "energy"), get_args(NoiseKind)),
-        n_given=fields.whole("n_given", document.get("n_given", 0), 0, len(evaluations)),
-        rkhs_norm=None if norm is None else fields.number("rkhs_norm", norm, above=0.0),
-        rkhs_kernel=_kernel_in(document.get("rkhs_kernel")),
-        # Files of before curves were known have none.
-        other_inverse_temperatures=tuple(
-            fields.number("other_inverse_temperatures", value, above=0.0)
-            for value in document.get("other_inverse_temperatures", ())
-        ),
+    )
+    return Estimate(
+        settings,
+        finding,
+        fields.words("status", document["status"]),
+        evaluations.within_range(settings.inverse_temperature),
+        fields.whole("n_given", document.get("n_given", 0), 0, len(evaluations)),
     )
 
 

@@ -128,16 +128,13 @@ def _exponent(estimate: Estimate) -> float:
 
 def _measured_exponent(estimate: Estimate, noise: float) -> float:
     """Return the exponent between an earlier part of the evaluations and all of them; NaN where there is none."""
-    from zhat.estimators import named
-
     spent = len(estimate.evaluations)
     earlier = max(estimate.n_given, int(EARLIER * spent))
     if estimate.method not in ("auto", "mvs", "mc") or not 4 <= earlier < spent:
         return math.nan
-    estimator = estimate.estimator or named(estimate.method)
     try:
         with one_blas_thread(), np.errstate(all="ignore"):
-            before = estimator.estimate(estimate.task, estimate.evaluations.head(earlier)).std_error
+            before = estimate.estimator.estimate(estimate.task, estimate.evaluations.head(earlier)).std_error
     except (ArithmeticError, ValueError, np.linalg.LinAlgError):
         # A file that was edited may hold numbers that no run would have had; the theory's exponent is left.
         return math.nan

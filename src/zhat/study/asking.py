@@ -7,8 +7,8 @@ import time
 import numpy as np
 
 from zhat.core.arrays import FloatArray
+from zhat.estimators.settings import Settings
 from zhat.evaluate.run import Point
-from zhat.methods.settings import Settings
 from zhat.study.facts import KnownFacts
 from zhat.study.holders import is_gone
 from zhat.study.store import Row, Store

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 import numpy as np
 
 from zhat.errors import FileError, InvalidArgument, shown
-from zhat.problem.energy import check_number
 from zhat.problem.evaluations import MOST_TRACEBACKS, Outcome
+from zhat.protocol.estimator import WithFirstBatch
 from zhat.util import fields
+from zhat.util.checks import check_number
 
 if TYPE_CHECKING:
     from zhat.result.estimate import Estimate
@@ -157,14 +158,13 @@ def without_stale_error(estimate: Estimate, changes: Iterable[Change]) -> Estima
     Methods of two batches draw the second from what they made of the first. If an outcome of the first changes when the
     second was begun, its points are no longer draws from what the first says now.
     """
-    n_first = getattr(estimate.estimator, "n_first", None)
-    if n_first is None or math.isnan(estimate.std_error):
+    if not isinstance(estimate.estimator, WithFirstBatch) or math.isnan(estimate.std_error):
         return estimate
-    n = n_first(estimate.task)
+    n = estimate.estimator.n_first(estimate.task)
     if not any(change.told is not None and change.told <= n < change.n_points for change in changes):
         return estimate
     note = "no error estimate: outcomes of the first batch were changed after the second was drawn by them"
-    return replace(estimate, std_error=math.nan, status=f"{note}; {estimate.status}")
+    return replace(estimate, finding=replace(estimate.finding, std_error=math.nan), status=f"{note}; {estimate.status}")
 
 
 def checked_id(number: object) -> int:

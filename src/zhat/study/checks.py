@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from zhat.errors import InvalidArgument, shown
 from zhat.problem.domain import Box
-from zhat.problem.energy import as_whole
+from zhat.util.checks import as_whole
 
 T = TypeVar("T")
 Check = Callable[[object], T]

@@ -11,8 +11,8 @@ from types import ModuleType
 from typing import Any
 
 from zhat.errors import InvalidArgument, SettingsDiffer
+from zhat.estimators.settings import Settings
 from zhat.evaluate.command import CommandEnergy
-from zhat.methods.settings import Settings
 from zhat.problem.energy import FAILURES, Energy, Problem
 from zhat.study.file import CommandSpec, FunctionSpec, StudyFile
 from zhat.study.study import Study
@@ -61,12 +61,17 @@ def check_energy(study: Study, spec: FunctionSpec | CommandSpec | None, allow_ch
     study.note_energy(now)
 
 
+def import_from(folder: Path) -> None:
+    """Let modules in a folder be imported: what a study file names may lie beside it."""
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+
+
 def load_function(spec: FunctionSpec, folder: Path) -> Energy:
     """Return the function that is named; modules beside the study file can be imported too."""
     if isinstance(spec.source, Path):
         _check_file_name(spec.source)
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
+    import_from(folder)
     try:
         found = _module(spec.source)
         for part in spec.name.split("."):
@@ -102,9 +107,7 @@ def _module(source: str | Path) -> ModuleType:
     if not source.is_file():
         raise FileNotFoundError(f"there is no file {source}")
     # Under its own name, so that what it defines can be sent to other processes, which look for it in the same folder.
-    folder = str(source.parent)
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
+    import_from(source.parent)
     known = sys.modules.get(source.stem)
     if known is not None and _is_of(known, source):
         return known

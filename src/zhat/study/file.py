@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from zhat.errors import InvalidArgument
-from zhat.estimators import METHODS
-from zhat.estimators.base import NoiseKind
-from zhat.methods.settings import LARGEST_FAILED_SHARE
+from zhat.estimators.registry import METHODS, registered
+from zhat.estimators.settings import LARGEST_FAILED_SHARE
 from zhat.problem.energy import ENERGY, QUANTITIES
+from zhat.problem.task import NoiseKind
 from zhat.study import checks
 from zhat.study.checks import Unfit
 from zhat.study.document import Document
@@ -166,7 +166,7 @@ def read_study_file(path: str | os.PathLike[str]) -> StudyFile:
         inverse_temperature=document.optional("study", "inverse_temperature", _temperatures, 1.0),
         budget=document.required("study", "budget", checks.whole(at_least=1)),
         seed=document.optional("study", "seed", checks.whole(at_least=0), None),
-        method=document.optional("study", "method", checks.one_of(METHODS), "auto"),
+        method=document.optional("study", "method", _method, "auto"),
         noise_std=document.optional("study", "noise_std", _noise_std, 0.0),
         noise_kind=cast(
             NoiseKind, document.optional("study", "noise_kind", checks.one_of(get_args(NoiseKind)), "energy")
@@ -313,3 +313,10 @@ def _command(document: Document, folder: Path) -> CommandSpec:
         folder=None if below is None else folder / below,
         keep_folders=document.optional("energy", "keep_folders", checks.flag, False),
     )
+
+
+def _method(value: object) -> str:
+    """Return the name of a method, or the import path of one; whether it can be had is seen when it is wanted."""
+    if isinstance(value, str) and ":" in value.strip(":"):
+        return value
+    return checks.one_of((*METHODS, *registered()))(value)

@@ -7,11 +7,11 @@ from typing import Any
 
 from zhat.core.arrays import FloatArray
 from zhat.errors import InvalidArgument, SettingsDiffer
-from zhat.estimators.base import NoiseKind
-from zhat.methods.settings import Settings
+from zhat.estimators.settings import Settings
 from zhat.problem.domain import Bounds, PeriodicAxes
 from zhat.problem.energy import quantity_of
 from zhat.problem.prior import Transform
+from zhat.problem.task import NoiseKind
 from zhat.study.domains import reopened
 from zhat.study.store import Store
 from zhat.study.stored_settings import Unset, differences, given_or, settings_in, settings_out
@@ -50,7 +50,7 @@ def settings_with(
         temperatures if isinstance(inverse_temperature, Unset) else inverse_temperature,
         given_or(budget, stored.budget),
         given_or(noise_std, stored.noise_std),
-        given_or(method, stored.estimator.name),
+        given_or(method, stored.method_text or stored.estimator),
         stored.seed if seed is None else given_or(seed, stored.seed),
         noise_kind=given_or(noise_kind, stored.noise_kind),
         rkhs_norm=stored.rkhs_norm,

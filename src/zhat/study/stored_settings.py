@@ -11,8 +11,8 @@ import numpy as np
 
 from zhat.core.gp.kernels import Kernel
 from zhat.errors import FileError, InvalidArgument
-from zhat.estimators import METHODS
-from zhat.methods.settings import Settings
+from zhat.estimators.registry import text_of
+from zhat.estimators.settings import Settings
 from zhat.problem.energy import ENERGY, quantity_of
 from zhat.problem.stored_domain import domain_in, domain_out
 from zhat.util import fields
@@ -43,8 +43,9 @@ def settings_out(settings: Settings) -> dict[str, Any]:
     """Return settings as a table for JSON, with a hash that shows whether anything was changed since."""
     kernel = settings.rkhs_kernel
     lengthscale = np.array(kernel.lengthscale).tolist()
-    if METHODS.get(settings.estimator.name) != settings.estimator:
-        wanted = "the name of a method: a study keeps no settings of an estimator's own"
+    method = settings.method_text or text_of(settings.estimator)
+    if method is None:
+        wanted = "a text that leads to it, as a study keeps a method as text: a name, or 'module:attribute'"
         raise InvalidArgument("method", settings.estimator, wanted)
     document: dict[str, Any] = {
         **domain_out(settings.domain),
@@ -52,7 +53,7 @@ def settings_out(settings: Settings) -> dict[str, Any]:
         "budget": settings.budget,
         "noise_std": settings.noise_std,
         "noise_kind": settings.noise_kind,
-        "method": settings.estimator.name,
+        "method": method,
         "seed": settings.seed,
         "rkhs_norm": settings.rkhs_norm,
         # JSON has no infinity.
@@ -85,7 +86,7 @@ def _settings_in(given: dict[str, Any]) -> Settings:
         given["inverse_temperature"],
         given["budget"],
         given["noise_std"],
-        fields.one_of("method", given["method"], METHODS),
+        fields.words("method", given["method"]),
         given["seed"],
         noise_kind=given["noise_kind"],
         rkhs_norm=given["rkhs_norm"],

@@ -17,15 +17,15 @@ from numpy.typing import ArrayLike
 from zhat.core.arrays import FloatArray
 from zhat.core.gp.kernels import Kernel
 from zhat.errors import InvalidArgument
-from zhat.estimators.base import NoiseKind
+from zhat.estimators.settings import LARGEST_FAILED_SHARE, Settings
 from zhat.evaluate.run import Point
-from zhat.methods.settings import LARGEST_FAILED_SHARE, Settings
 from zhat.problem.domain import Bounds, Box, PeriodicAxes
-from zhat.problem.energy import Energy, check_number, interpret, quantity_of, whole
+from zhat.problem.energy import Energy, interpret, quantity_of
 from zhat.problem.evaluations import Evaluations, Outcome
 from zhat.problem.given import given_evaluations
 from zhat.problem.prior import Transform
-from zhat.result.estimate import Estimate
+from zhat.problem.task import NoiseKind
+from zhat.result.estimate import Estimate, conclude
 from zhat.study.asking import asked_points
 from zhat.study.changes import (
     Change,
@@ -46,6 +46,7 @@ from zhat.study.store import Journal, Row, Store
 from zhat.study.stored_settings import UNSET, Unset, settings_out
 from zhat.study.turns import turn
 from zhat.study.unstored import said
+from zhat.util.checks import check_number, whole
 
 #: How long a point is held, in seconds, unless its holder says otherwise: longer than most evaluations take.
 LEASE = 86_400.0
@@ -352,7 +353,7 @@ class Study:
 
     def estimate(self) -> Estimate:
         """Return the estimate that all facts so far give."""
-        return without_stale_error(self._settings.conclude(*self._facts.view()), self.changes)
+        return without_stale_error(conclude(self._settings, *self._facts.view()), self.changes)
 
     def run(
         self,

@@ -13,31 +13,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist
 
-from zhat.auto.comparison import distribution, height_models
-from zhat.auto.knowledge import LARGEST_SCORE, PRIOR_WEIGHT, Knowledge
-from zhat.auto.planning import N_REGION
-from zhat.auto.rounds import Round
 from zhat.core.arrays import FloatArray, Surface, blocks
-from zhat.core.design.maximum_variance import nearest_volumes
 from zhat.core.gp.paths import posterior_deviations
 from zhat.core.gp.process import GaussianProcess
-from zhat.core.heights.belief import plausible, plausible_variants, smoothness_doubt
+from zhat.core.heights.belief import plausible_variants
 from zhat.core.heights.coordinates import Coordinates
-from zhat.core.heights.heights import RELEVANT_HEIGHT, RELEVANT_HEIGHT_PER_AXIS, Heights, relevant_height
-from zhat.core.heights.models import Model, ModelSpec, Surrogate
+from zhat.core.heights.heights import RELEVANT_HEIGHT, RELEVANT_HEIGHT_PER_AXIS, Heights
+from zhat.core.heights.models import Model, ModelSpec
 from zhat.core.heights.walls import Walls
-from zhat.core.integrate.target import QUICK, evenly_spread
+from zhat.core.integrate.target import evenly_spread
 from zhat.core.logspace import effective_sample_size
-from zhat.core.space.torus import embed
-from zhat.estimators.base import Task
 from zhat.problem.streams import Purpose, stream
+from zhat.problem.task import Task
 
-#: From one λ of the ladder to the next, and how many there are at most.
-LADDER_STEP = 4.0
-MOST_ANCHORS = 7
 #: A model is believed up to this share of the height from which on nothing matters to it, and not at all above the
 #: second: heights that are believed only roughly make for rough models well below them.
 BELIEVED_SHARE = 0.25
@@ -201,56 +191,6 @@ def stitched(anchors: Sequence[Anchor], lowest: float, walls: Walls | None, seed
     return Landscape(lowest, mean, sd, draws, walls, anchors[-1].inverse_temperature)
 
 
-def landscape_of_rounds(task: Task, known: Knowledge, last: Round, inflation: float) -> Landscape:
-    """Return the surface from the last round's models and those at smaller λ; ``inflation`` is of the former's sds.
-
-    ``known`` are all heights, those beyond cliffs as well.
-    """
-    value = task.inverse_temperature
-    data = last.known.heights()
-    walls, models = last.surrogate.walls, plausible(last.models)
-    anchors = [Anchor(value, models, inflation * _smoothness_inflation(task, models[0], data, walls), 1.0 / value)]
-    volumes = nearest_volumes(data.x, periodic=data.periodic)
-    highest, of_power = float(np.max(data.height)), last.surrogate.model.spec.warp < 0.0
-    spec = last.height_spec
-    while (highest > data.relevant_height or of_power) and len(anchors) < MOST_ANCHORS:
-        value, highest, of_power = value / LADDER_STEP, highest / LADDER_STEP, False
-        ratio = value / task.inverse_temperature
-        lower = replace(data, height=ratio * data.height, noise=ratio**2 * data.noise)
-        models = plausible(height_models(lower, last.rotations, spec))
-        spec = models[0].spec
-        # Nobody looked where these models are asked: there, the rougher of the two is believed altogether.
-        wrong = left_out_inflation(models[0], lower, volumes)
-        wrong *= _smoothness_inflation(task, models[0], lower, walls) ** 2
-        anchors.append(Anchor(value, models, wrong, 1.0 / value))
-    found = stitched(anchors, known.lowest / task.inverse_temperature, walls, task.seed)
-    return _with_cliffs(found, task, known, last)
-
-
-def _with_cliffs(found: Landscape, task: Task, known: Knowledge, last: Round) -> Landscape:
-    """Return a surface with what stands beyond its cliffs: what was seen at the nearest place that is beyond them."""
-    there = np.isinf(last.known.y)
-    energies = (known.y[there] - known.lowest) / task.inverse_temperature
-    finite = energies[np.isfinite(energies)]
-    if len(finite) == 0:
-        return found
-    tree = KDTree(embed(known.x[there], task.periodic))
-
-    def beyond(x: FloatArray) -> FloatArray:
-        return np.asarray(energies[tree.query(embed(x, task.periodic))[1]])
-
-    smallest = relevant_height(task.dim) / max(float(np.max(finite)), 1e-300)
-    return replace(found, smallest=min(found.smallest, smallest), beyond=beyond)
-
-
-def _smoothness_inflation(task: Task, model: Model, data: Heights, walls: Walls | None) -> float:
-    """Return what a model's sds should be multiplied by if there is no limit to its smoothness."""
-    if model.spec.nu < math.inf:
-        return 1.0
-    density = distribution(Surrogate(model, walls), task.dim, task.generator(Purpose.SMOOTHNESS), QUICK)
-    return math.sqrt(smoothness_doubt(model, data, density.region(N_REGION)))
-
-
 def landscape_of_process(task: Task, process: GaussianProcess, inflation: float) -> Landscape:
     """Return the surface of a process that models the energy itself; ``inflation`` is of its sds."""
     n_columns, lowest = process.x.shape[1], float(np.min(process.y))
@@ -306,3 +246,10 @@ def _fade(value: FloatArray, start: float, end: float) -> FloatArray:
     """Return 1 up to ``start`` and 0 from ``end`` on, smooth between."""
     share = np.clip((end - value) / (end - start), 0.0, 1.0)
     return np.asarray(share * share * (3.0 - 2.0 * share))
+
+
+#: A single prediction counts as wrong by at most the root of this, in sds; and to begin with, so many were right.
+LARGEST_SCORE = 100.0
+
+
+PRIOR_WEIGHT = 2.0

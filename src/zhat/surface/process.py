@@ -20,9 +20,9 @@ from zhat.core.integrate.target import Target, target
 from zhat.core.space.repeats import ROUNDING, without_repeats
 from zhat.core.space.torus import Periodic, columns, embed, gradient_on_cube
 from zhat.errors import InvalidArgument
-from zhat.estimators.base import Task, energies_without_shift, finite_energies, noise_variances
 from zhat.problem.evaluations import Evaluations
 from zhat.problem.streams import Purpose
+from zhat.problem.task import Task, energies_without_shift, finite_energies, noise_variances
 
 #: Lengthscale of the design where the surrogate's is yet to be learned, as a share of the cube's diagonal.
 DESIGN_LENGTHSCALE = 0.2

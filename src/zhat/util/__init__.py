@@ -1,1 +1,1 @@
-"""Package."""
+"""Small things that know nothing of estimates: checks, texts, files, threads."""

@@ -15,7 +15,6 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 from zhat.core.arrays import BoolArray, FloatArray, IndexArray
 from zhat.errors import InvalidArgument
 from zhat.util.threads import one_blas_thread
-from zhat.view.source import estimator_of
 from zhat.view.style import (
     BLUE,
     GREEN,
@@ -99,7 +98,7 @@ def convergence_data(estimate: Estimate, n_points: int = 10, truth: float | None
     numbers = np.unique(np.round(np.geomspace(first, n_all, n_points)).astype(np.intp))
     numbers = numbers if numbers[-1] == n_all else np.array([n_all])
     # The budget stays as it was: what the first n were chosen for depends on it.
-    task, estimator = estimate.task, estimator_of(estimate)
+    task, estimator = estimate.task, estimate.estimator
     found = []
     with one_blas_thread():
         for n in numbers[:-1].tolist():

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from zhat.core.arrays import FloatArray
 from zhat.core.heights.heights import relevant_height
 from zhat.errors import EnergyError, InvalidArgument
+from zhat.protocol.estimator import WithSurrogate
 from zhat.surface.insight import Insight
 
 if TYPE_CHECKING:
     from zhat.result.estimate import Estimate
 
 
-def estimator_of(estimate: Estimate) -> Any:
-    """Return the estimator that an estimate came from."""
-    from zhat.estimators import named
-
-    return estimate.estimator or named(estimate.method)
-
-
 def has_surrogate(estimate: Estimate) -> bool:
     """Return whether there is a surrogate to look at."""
-    return hasattr(estimator_of(estimate), "insight")
+    return isinstance(estimate.estimator, WithSurrogate)
 
 
 def insight_of(estimate: Estimate, picture: str) -> Insight:

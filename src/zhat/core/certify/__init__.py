@@ -1,1 +1,1 @@
-"""Package."""
+"""Bounds of log Z that hold with certainty."""

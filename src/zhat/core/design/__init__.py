@@ -1,1 +1,1 @@
-"""Package."""
+"""Which points to evaluate next."""

@@ -1,1 +1,1 @@
-"""Package."""
+"""Gaussian processes: kernels, conditioning, fitting, trends, draws."""

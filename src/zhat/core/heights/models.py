@@ -14,7 +14,6 @@ from typing import Literal
 import numpy as np
 
 from zhat.core.arrays import FloatArray
-from zhat.core.design.maximum_variance import nearest_volumes
 from zhat.core.gp.fit import LengthscalePrior, Search, Structure, spread_and_centre
 from zhat.core.gp.kernels import Covariance, Kernel
 from zhat.core.gp.polynomial import ChosenTerms, choose_terms
@@ -24,6 +23,7 @@ from zhat.core.heights.coordinates import Coordinates, n_trend_terms
 from zhat.core.heights.envelope import envelope_at, quadratic_envelope
 from zhat.core.heights.heights import Heights
 from zhat.core.heights.walls import Walls
+from zhat.core.space.candidates import nearest_volumes
 from zhat.core.space.torus import Periodic
 
 #: A height above those that matter is only believed to within this share of what it is above them, or less if a

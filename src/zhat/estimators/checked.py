@@ -11,7 +11,8 @@ import numpy as np
 
 from zhat.core.arrays import FloatArray
 from zhat.errors import EstimatorError, shown
-from zhat.estimators.base import Estimator, Finding, Task
+from zhat.problem.task import Task
+from zhat.protocol.estimator import Estimator, Finding
 
 
 def checked_points(estimator: Estimator, task: Task, n: int, returned: Any) -> FloatArray:

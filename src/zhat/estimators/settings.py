@@ -12,25 +12,17 @@ import numpy as np
 from zhat.core.arrays import BoolArray, FloatArray
 from zhat.core.gp.kernels import Kernel
 from zhat.errors import InvalidArgument
-from zhat.estimators import Estimator, Finding, Task, named
-from zhat.estimators.base import CONVERGED, NoiseKind, contradictory, rounding_error
-from zhat.methods.checked import checked_finding, checked_points
+from zhat.estimators.checked import checked_finding, checked_points
+from zhat.estimators.norm import DEFAULT_KERNEL, check_norm, kernel_of
+from zhat.estimators.registry import named
 from zhat.problem.domain import Bounds, Box, Domain, PeriodicAxes
-from zhat.problem.energy import (
-    ENERGY,
-    Energy,
-    NoiseStd,
-    Problem,
-    Quantity,
-    check_inverse_temperature,
-    check_number,
-    whole,
-)
+from zhat.problem.energy import ENERGY, Energy, NoiseStd, Problem, Quantity, check_inverse_temperature
 from zhat.problem.evaluations import LARGEST_EXPONENT, Evaluations
 from zhat.problem.given import refuse_unusable
 from zhat.problem.prior import Prior
-from zhat.result.certificate import DEFAULT_KERNEL, check_norm, kernel_of
-from zhat.result.estimate import Estimate
+from zhat.problem.task import NoiseKind, Task
+from zhat.protocol.estimator import Estimator, Finding
+from zhat.util.checks import check_number, whole
 from zhat.util.threads import one_blas_thread
 
 #: An energy that has failed so often and never succeeded is given up.
@@ -70,6 +62,8 @@ class Settings:
         A run stops when more of the later half of its evaluations have failed.
     quantity
         What an evaluation returns: the energy, or a log-likelihood, whose negative it is.
+    method_text
+        The text by which the method was asked for, if it was: it leads to the same one again.
     """
 
     domain: Domain
@@ -84,6 +78,7 @@ class Settings:
     rkhs_kernel: Kernel = DEFAULT_KERNEL
     largest_failed_share: float = LARGEST_FAILED_SHARE
     quantity: Quantity = ENERGY
+    method_text: str | None = None
 
     @classmethod
     def of(
@@ -130,6 +125,7 @@ class Settings:
             rkhs_kernel=rkhs_kernel or kernel_of(estimator),
             largest_failed_share=float(largest_failed_share),
             quantity=quantity,
+            method_text=method if isinstance(method, str) else None,
         )
 
     def problem(self, energy: Energy, vectorized: bool = False) -> Problem:
@@ -151,6 +147,11 @@ class Settings:
             quantiles=self.domain.quantiles,
         )
 
+    def find(self, facts: Evaluations, n_given: int) -> Finding:
+        """Return what the estimator concludes from the facts, on the unit cube."""
+        with one_blas_thread():
+            return checked_finding(self.estimator, self.estimator.estimate(self.task(n_given), facts))
+
     def check_given(
         self, given: Evaluations, n_given: int = 0, known: Evaluations | None = None, quantity: Quantity = ENERGY
     ) -> None:
@@ -160,42 +161,16 @@ class Settings:
         self.estimator.check(task)
         refuse_unusable(task, known.followed_by(given), len(known), quantity)
 
+    @property
+    def method(self) -> str:
+        """Name of the method."""
+        return self.estimator.name
+
     def choose(self, facts: Evaluations, n_given: int, pending: FloatArray, n: int) -> FloatArray:
         """Return up to ``n`` points of the unit cube that the estimator wants evaluated next, shape ``(k, d)``."""
         task = self.task(n_given)
         with one_blas_thread():
             return checked_points(self.estimator, task, n, self.estimator.ask(task, facts, pending, n))
-
-    def conclude(self, facts: Evaluations, n_given: int) -> Estimate:
-        """Return the estimate that the facts give, in the user's units."""
-        with one_blas_thread():
-            finding = checked_finding(self.estimator, self.estimator.estimate(self.task(n_given), facts))
-        return Estimate(
-            log_z=finding.log_z + self.domain.log_volume,
-            std_error=self._std_error(finding, facts),
-            status=self._status(finding, facts, n_given),
-            method=self.estimator.name,
-            inverse_temperature=self.inverse_temperature,
-            noise_std=self.noise_std,
-            budget=self.budget,
-            seed=self.seed,
-            domain=self.domain,
-            evaluations=facts,
-            diagnostics=finding.diagnostics,
-            estimator=self.estimator,
-            noise_kind=self.noise_kind,
-            n_given=n_given,
-            rkhs_norm=self.rkhs_norm,
-            rkhs_kernel=self.rkhs_kernel,
-            other_inverse_temperatures=self.others,
-        )
-
-    def _std_error(self, finding: Finding, facts: Evaluations) -> float:
-        """Return the error of a finding, but none below what floating point can know."""
-        if not finding.std_error < np.inf:
-            return finding.std_error
-        parts = finding.log_z, self.domain.log_volume
-        return max(finding.std_error, rounding_error(self.inverse_temperature, facts.y, self.domain.dim, *parts))
 
     def too_many_failed(self, ok: BoolArray) -> bool:
         """Return whether failures are reason to stop, given which of the evaluations had a value, in their order."""
@@ -204,25 +179,6 @@ class Settings:
             return True
         enough = ENOUGH_TO_JUDGE + ENOUGH_PER_AXIS * self.domain.dim
         return n >= enough and float(np.mean(~ok[n // 2 :])) > self.largest_failed_share
-
-    def _status(self, finding: Finding, facts: Evaluations, n_given: int) -> str:
-        parts = list(finding.notes)
-        unlike = contradictory(self.task(n_given), facts)
-        if unlike:
-            earlier, later = unlike[0]
-            more = f", and {len(unlike) - 1} more" if len(unlike) > 1 else ""
-            # What contradicts itself is not known as well as anything that takes it for exact may say.
-            parts = [part for part in parts if part != CONVERGED]
-            parts.append(f"evaluations {earlier} and {later}{more} differ at the same place: noise_std should not be 0")
-        n_spent, failed = len(facts) - n_given, facts.n_failed
-        if self.too_many_failed(facts.ok[n_given:]):
-            parts = [f"stopped: {failed} of {len(facts)} evaluations failed", *(p for p in parts if p != CONVERGED)]
-        else:
-            if n_spent < self.budget:
-                parts.append(f"{n_spent} of {self.budget} evaluations spent")
-            if failed:
-                parts.append(f"{failed} of {len(facts)} evaluations failed")
-        return "; ".join(parts) or "budget spent"
 
 
 def _largest_first(given: float | Sequence[float] | FloatArray) -> list[float]:

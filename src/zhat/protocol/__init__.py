@@ -1,0 +1,1 @@
+"""What an estimator is, and what several of them need."""
