@@ -4,12 +4,15 @@ BIN := .venv/bin
 # One BLAS thread a process: the tests run on every core already, and results do not depend on the machine.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test test-minimum test-newest lint bench accuracy cost coverage noise plan certificate curve studies gallery docs clean
+.PHONY: demo test test-all test-minimum test-newest lint bench accuracy cost coverage noise plan certificate curve studies gallery docs clean
 
 demo: .venv/installed
 	$(ONE_THREAD) $(BIN)/zhat demo
 
 test: .venv/installed
+	$(ONE_THREAD) $(BIN)/python -m pytest -n auto --dist worksteal
+
+test-all: .venv/installed
 	$(ONE_THREAD) $(BIN)/python -m pytest -n auto --dist worksteal
 
 # With the oldest releases that pyproject.toml allows. That these are deprecated by newer ones of what they stand on is
