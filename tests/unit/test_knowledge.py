@@ -87,7 +87,7 @@ def test_the_residual_is_what_the_integral_was_too_small_by():
     mean = np.zeros(40)
     y = np.where(np.arange(40) % 2 == 0, math.log(2.0), 0.0)
     found = residual((prediction_of(mean, 0.1, drawn=True),), known_of(y))
-    # Half of the draws at half of what was promised.
+    # Half of the draws at half of what was expected.
     assert found.log_ratio == pytest.approx(math.log(0.75), rel=1e-12)
     assert found.effective_share == pytest.approx(0.75**2 / ((1.0 + 0.25) / 2.0), rel=1e-12)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zhat.auto.comparison import MIRAGE_SD, without_mirages
+from zhat.auto.comparison import EXTRAPOLATED_SD, without_extrapolated_modes
 from zhat.auto.knowledge import Knowledge, Prediction, Seen
 from zhat.auto.rounds import Round, latest_round
 from zhat.core.arrays import Surface
@@ -22,7 +22,7 @@ SMALLEST_SHARE = 0.5
 #: The models' error from which on draws may know better, and how much better they must.
 WORTH_A_CORRECTION = 0.02
 MUCH_BETTER = 2.0
-#: Models and draws may differ by so much, and by so many standard errors, before the draws are believed.
+#: Models and draws may differ by so much, and by this many standard errors, before the draws are believed.
 LARGEST_DIFFERENCE = 0.1
 LARGEST_DIFFERENCE_SDS = 5.0
 
@@ -49,13 +49,13 @@ def last_draws(last: Round) -> Prediction | None:
 def drawn_surface(task: Task, seen: Seen, last: Round, known: Knowledge) -> Surface | None:
     """Return the heights of the surrogate that the last draws came from; None if there were none.
 
-    All of a few draws may have missed what it promises of unknown places: models that know more may deny it.
+    All of a few draws may have missed what it expects of unknown places: models that know more may deny it.
     """
     made = last_draws(last)
     design = None if made is None else latest_round(task, seen.head(made.start))
     if made is None or design is None:
         return None
-    return without_mirages(design.surrogate, last.models, known.lowest - made.lowest)
+    return without_extrapolated_modes(design.surrogate, last.models, known.lowest - made.lowest)
 
 
 def better_by_draws(
@@ -88,8 +88,8 @@ def correction(task: Task, seen: Seen, last: Round, known: Knowledge, effort: Ef
         return None
     told = {x.tobytes(): y for x, y, at in zip(known.x, known.y, known.position, strict=True) if at >= made.start}
     is_told = np.array([point.tobytes() in told for point in made.points])
-    # Draws at unknown places were drawn as often as was promised, and that is no longer believed.
-    is_usable = is_told & (made.variance <= MIRAGE_SD**2)
+    # Draws at unknown places were drawn as often as was expected, and that is no longer believed.
+    is_usable = is_told & (made.variance <= EXTRAPOLATED_SD**2)
     points = made.points[is_usable]
     n = len(points)
     if n < FEWEST_DRAWS:

@@ -21,7 +21,7 @@ from zhat.problem.evaluations import Evaluations
 from zhat.problem.task import Task, energies_without_shift, noise_variances
 from zhat.surface.landscape import LARGEST_SCORE, PRIOR_WEIGHT
 
-#: Heights so many times as high as any that matter are as good as any higher.
+#: Heights this many times as high as any that matter are as good as any higher.
 FAR_ABOVE = 1e8
 #: The median of the square of a standard normal variable, and how many it takes for one to mean anything.
 MEDIAN_SQUARE = 0.455
@@ -153,7 +153,7 @@ class Knowledge:
         return failing_region(np.vstack([self.failed, self.x]), failed, self.periodic)
 
     def at_ratio(self, ratio: float) -> Knowledge:
-        """Return the same at a λ that is so many times as large."""
+        """Return the same at a λ that is this many times as large."""
         return replace(self, y=ratio * self.y, noise=ratio**2 * self.noise)
 
     @property

@@ -28,7 +28,7 @@ from zhat.util.threads import one_blas_thread
 #: An energy that has failed so often and never succeeded is given up.
 HOPELESS = 10
 #: A run is stopped when more than this share of its later half has failed: by then a method that learns where
-#: evaluations fail has had its chance. It is judged from so many evaluations on, and so many more for each axis.
+#: evaluations fail has had its chance. It is judged from this many evaluations on, and this many more for each axis.
 LARGEST_FAILED_SHARE = 0.5
 ENOUGH_TO_JUDGE = 20
 ENOUGH_PER_AXIS = 10
@@ -133,7 +133,7 @@ class Settings:
         return Problem(energy, self.domain, self.inverse_temperature, self.noise_std, vectorized, self.quantity)
 
     def task(self, n_given: int) -> Task:
-        """Return the problem as the estimator sees it, with so many evaluations that were given."""
+        """Return the problem as the estimator sees it, with this many evaluations that were given."""
         return Task(
             dim=self.domain.dim,
             inverse_temperature=self.inverse_temperature,

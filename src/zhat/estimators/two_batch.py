@@ -162,7 +162,7 @@ class TwoBatch:
         return None if found is None else found.target
 
     def insight(self, task: Task, facts: Evaluations) -> Insight | None:
-        """Return what the surrogate of all facts believes, and how well the first batch's foretold the draws."""
+        """Return what the surrogate of all facts believes, and how well the first batch's predicted the draws."""
         return _insight(self.model, task, facts, min(self.n_first(task), len(facts)))
 
     def temperatures(

@@ -257,7 +257,7 @@ def loop(
 
 
 def _wanted(capacity: int) -> int:
-    """Return how many points should be under way where so many can be evaluated at once."""
+    """Return how many points should be under way where this many can be evaluated at once."""
     return capacity if capacity == 1 else capacity + 1 + int(QUEUED_SHARE * capacity)
 
 

@@ -15,7 +15,7 @@ from zhat.core.arrays import FloatArray
 from zhat.util.texts import in_words, recordable
 from zhat.util.tracebacks import RaisedElsewhere, traceback_text
 
-#: Of so many different reasons to fail the first traceback is kept.
+#: Of this many different reasons to fail the first traceback is kept.
 MOST_TRACEBACKS = 20
 
 #: λ times an energy, or its noise, beyond this is more than arithmetic can square: e^{-λf} vanishes whatever else is

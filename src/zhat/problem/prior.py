@@ -23,7 +23,7 @@ Transform = Callable[..., Any]
 EDGE = 1e-12
 #: Places on the way to an end of the cube.
 TOWARDS_THE_END = np.array([1e-3, 1e-6, EDGE])
-#: A prior is tried at so many points before anything is paid for.
+#: A prior is tried at this many points before anything is paid for.
 N_TRIED = 32
 #: Of a distribution without jumps the cdf of a quantile is the probability it was asked for, but for this.
 LARGEST_JUMP = 1e-6

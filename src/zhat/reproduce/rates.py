@@ -43,7 +43,7 @@ from zhat.reproduce.rate_rows import ESTIMATES, Case, Outcome, Outcomes, RateRow
 from zhat.reproduce.runner import Report, one_thread_each
 from zhat.reproduce.shared_grid import SharedGrid
 
-#: Trials are run so many at a time, always the same ones together, whatever number is asked for: how many columns a
+#: Trials are run this many at a time, always the same ones together, whatever number is asked for: how many columns a
 #: matrix product has can change its last digits, and a trial must not depend on which others are missing.
 BLOCK = 10
 #: Nodes an axis in each cell, by dimension, and cells an axis in 2-d (in 1-d the design's points bound them). With

@@ -14,7 +14,7 @@ from zhat.errors import InvalidArgument
 from zhat.result.estimate import Estimate
 from zhat.util.digits import decimals_for
 
-#: So many draws of all log evidences stand for their errors, always the same ones.
+#: How many draws of all log evidences stand for their errors, always the same ones.
 N_DRAWS = 100_000
 #: Kass and Raftery's (1995) words for twice the log Bayes factor, by its lower end.
 WORDS = ((10.0, "very strong"), (6.0, "strong"), (2.0, "positive"), (0.0, "not worth more than a bare mention"))

@@ -37,7 +37,7 @@ N_COLUMNS = len(_COLUMNS)
 
 
 def checked(values: tuple[Any, ...], dim: int, path: Path) -> tuple[Any, ...]:
-    """Return a row of the table of points of a study with so many axes, or say what is wrong with it."""
+    """Return a row of the table of points of a study with this many axes, or say what is wrong with it."""
     if len(values) != N_COLUMNS:
         raise FileError(f"{path} is damaged: its points have {len(values)} columns; wanted: {N_COLUMNS}")
     for (name, kinds, wanted), value in zip(_COLUMNS, values, strict=True):

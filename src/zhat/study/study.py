@@ -364,7 +364,7 @@ class Study:
         executor: object | None = None,
         max_time: float | None = None,
     ) -> Estimate:
-        """Evaluate the energy until the budget is spent, or so many seconds have passed; return the estimate then.
+        """Evaluate the energy until the budget is spent, or this many seconds have passed; return the estimate then.
 
         ``energy`` returns what is told: a log-likelihood, where the study was made so.
         ``vectorized``, ``workers`` and ``executor`` are those of `zhat.estimate`. An interrupt ends the run when what
@@ -392,7 +392,7 @@ class Study:
         self._store.set_meta("energies", [*self.energies, energy])
 
     def renew(self, lease: float, holder: str | None = None) -> None:
-        """Hold all points that a holder has for so many seconds from now."""
+        """Hold all points that a holder has for this many seconds from now."""
         self._store.renew(holder_name(holder), time.time() + lease)
 
     def release(self, holder: str | None = None) -> None:

@@ -43,7 +43,7 @@ ROOM = 0.6
 
 @dataclass(frozen=True, eq=False)
 class ConvergenceData:
-    """Estimates from the first so many evaluations; all arrays have shape ``(m,)``.
+    """Estimates from the first evaluations, fewer and more of them; all arrays have shape ``(m,)``.
 
     Attributes
     ----------

@@ -259,7 +259,7 @@ def _title_panel(axes: Axes, data: CornerData, row: int, width: float) -> None:
 
 
 def _size(k: int) -> tuple[float, float]:
-    """Return the picture's width and height in inches, for so many axes."""
+    """Return the picture's width and height in inches, for this many axes."""
     return (6.5, 4.2) if k == 1 else (max(6.4, 1.25 * k + 1.5),) * 2
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from zhat.result.curve import Curve
     from zhat.result.estimate import Estimate
 
-#: A curve goes down to this share of the estimate's λ, at so many of them.
+#: A curve goes down to this share of the estimate's λ, at this many of them.
 SMALLEST_SHARE = 0.01
 N_TEMPERATURES = 33
 

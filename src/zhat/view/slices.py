@@ -37,7 +37,7 @@ from zhat.view.style import (
 if TYPE_CHECKING:
     from zhat.result.estimate import Estimate
 
-#: At most so many slices, in rows of so many.
+#: At most this many slices, in rows of this many.
 MOST_SLICES = 10
 MOST_IN_A_ROW = 5
 #: Points along a slice, and how often the range that matters is looked for on as many.
@@ -48,7 +48,7 @@ MARGIN = 0.15
 #: Margins do not reach beyond these quantiles of a prior, which may be far away.
 TAILS = (0.005, 0.995)
 #: An evaluation is near a slice if it is no farther from it than this share of how widely low evaluations are spread,
-#: in the root mean square over the other axes; at most so many are shown.
+#: in the root mean square over the other axes; at most this many are shown.
 NEAR = 0.5
 MOST_NEAR = 24
 #: Where it is likelier than not that the energy is infinite, there is a wall.

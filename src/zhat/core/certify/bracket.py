@@ -58,7 +58,7 @@ EPS = float(np.finfo(float).eps)
 #: The bracket's quadrature may cost this share of its width, if points suffice, and need not be better than this.
 QUADRATURE_SHARE = 0.05
 SMALLEST_GAIN = 1e-10
-#: Points at which the band is evaluated, at most. A point costs T² beyond so many data: there it is fewer.
+#: Points at which the band is evaluated, at most. A point costs T² beyond this many data: there it is fewer.
 MAX_POINTS = 400_000
 CHEAP_DATA = 256
 FEWEST_POINTS = 20_000

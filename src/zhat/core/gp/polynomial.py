@@ -2,7 +2,7 @@
 
 Of the hundreds of terms up to degree four in several coordinates, most energies that are polynomials have few. A
 quadratic is given; further terms are taken one at a time, each the one that explains most of what is left (orthogonal
-matching pursuit). If values that are left out are then foretold to about rounding, that is no accident, and the energy
+matching pursuit). If values that are left out are then predicted to about rounding, that is no accident, and the energy
 is known everywhere from hardly more values than it has terms. If not, a process is the better model.
 """
 
@@ -28,7 +28,7 @@ SMALLEST_NEW_SHARE = 1e-8
 SMALLEST_FREEDOM = 1e-5
 #: A residual this small, as a share of the values, is rounding.
 ROUNDING = 1e-11
-#: Terms are those of the energy if they foretell values that are left out to within this share of them.
+#: Terms are those of the energy if they predict values that are left out to within this share of them.
 EXACT = 1e-6
 #: How well low values are to be known before high ones count, in units of height.
 LOW_SD = 1.0
@@ -49,7 +49,7 @@ class ChosenTerms:
     coefficients
         Those with which it fits the heights.
     is_exact
-        Whether it foretells heights that are left out to about rounding. If not, it has a quadratic's terms alone.
+        Whether it predicts heights that are left out to about rounding. If not, it has a quadratic's terms alone.
     doubt
         To within which share of what they are above those that matter it knows high ones.
     spread
@@ -72,7 +72,7 @@ class ChosenTerms:
 
 @lru_cache(maxsize=32)
 def all_terms(dim: int) -> tuple[Term, ...]:
-    """Return terms of so many coordinates, from the constant on by their degree."""
+    """Return terms of this many coordinates, from the constant on by their degree."""
     found: list[Term] = []
     for degree in range(HIGHEST_DEGREE + 1):
         if degree > 2 and math.comb(dim + degree, degree) > MOST_CANDIDATES:

@@ -20,7 +20,7 @@ from zhat.core.integrate.target import Region
 
 #: Lines parallel to an axis, through points that are distributed like the integrand.
 N_LINES = 48
-#: Normal scores along a line: so many from end to end, and steps to either side of the point, from the smallest on.
+#: Normal scores along a line: this many from end to end, and steps to either side of the point, from the smallest on.
 N_SCORES = 81
 N_STEPS = 16
 SMALLEST_STEP = 1e-3

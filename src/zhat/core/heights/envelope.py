@@ -9,10 +9,10 @@ import numpy as np
 from zhat.core.arrays import FloatArray
 from zhat.core.gp.trend import Trend, basis
 
-#: Newton's method ends after so many steps at the most, or when it expects less of the next for each height.
+#: Newton's method ends after this many steps at the most, or when it expects less of the next for each height.
 MOST_STEPS = 100
 SMALL_GAIN = 1e-10
-#: A step is halved until it gains this share of what its slope promises.
+#: A step is halved until it gains this share of what its slope predicts.
 FAIR_SHARE = 1e-4
 #: Directions in which the points spread less than this share of the widest are not told apart.
 SMALLEST_SPREAD = 1e-10

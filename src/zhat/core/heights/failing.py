@@ -28,9 +28,9 @@ LENGTHSCALES = (0.1, 0.2, 0.4, 0.8, 1.6)
 CONSTANT_VARIANCE = 10.0
 #: The evidence for a region must exceed that for chance by this, as a logarithm.
 DECISIVE = 1.0
-#: Evaluations that are looked at: those that failed, up to half of so many, and the others that are nearest to them.
+#: Evaluations that are looked at: those that failed, up to half of this many, and the others that are nearest to them.
 MOST = 256
-#: Newton's method ends when the log posterior grows by less, or after so many steps.
+#: Newton's method ends when the log posterior grows by less, or after this many steps.
 TOLERANCE = 1e-10
 NEWTON_STEPS = 50
 

@@ -33,13 +33,13 @@ FAR_NOISE = 0.3
 LARGEST_SHARE = 0.75
 #: What is left of heights that are a polynomial is rounding of about this size.
 ROUNDING = 1e-8
-#: Hyperparameters are fitted to at most so many heights: what a thousand more would tell is not worth the time.
+#: Hyperparameters are fitted to at most this many heights: what a thousand more would tell is not worth the time.
 LARGEST_FIT = 384
 #: What the evidence of a warp must exceed that of none by: a warped surrogate is sure of itself wherever it is high.
 WARP_PENALTY = 10.0
 #: The same of sums over axes, which cost many times as much.
 ADDITIVE_PENALTY = 1.0
-#: So many equal heights make a constant.
+#: How many equal heights it takes for the energy to be a constant.
 FEWEST_EQUAL = 5
 #: Prior of the lengthscales: sd of the logarithm. The median is the spread of the points.
 LENGTH_PRIOR_LOG_STD = 1.5

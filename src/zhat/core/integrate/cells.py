@@ -23,7 +23,7 @@ FIRST_CELLS = {1: 16, 2: 8, 3: 4}
 PORTION = 32_768
 #: Narrower cells are not split: there are hardly numbers left between the nodes of one.
 SMALLEST_WIDTH = 2.0**-46
-#: And they are split in so many portions at most: where one cell at a time is worse than all others together, and so
+#: And they are split in this many portions at most: where one cell at a time is worse than all others together, and so
 #: on for ever, no number of them would do.
 MOST_PORTIONS = 1000
 #: Proposals at a time, and in all, before exact draws are given up.

@@ -1,7 +1,7 @@
 """Positive-weight nodes on the unit cube that integrate e^{-λg} for every λ of a range at once.
 
 To 3-d they are those of an adaptive grid of Gauss-Legendre cells, split where any of several λ needs it. Above, and
-where a grid of so many nodes does not resolve the integrand, a pool
+where a grid of this many nodes does not resolve the integrand, a pool
 of points from several densities, one that is uniform and others that follow e^{-λg} at a few λ, each point weighted by
 the sum of all densities there (the balance heuristic). The weights sum to 1: at λ = 0 the integral is exact.
 """
