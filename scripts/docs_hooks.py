@@ -1,4 +1,4 @@
-"""Hooks of the documentation's build: links to examples/ work in the site too, and exponents are raised."""
+"""Hooks of the documentation's build: links to examples and results work in the site too, and exponents are raised."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 
 from mkdocs.structure.files import File
 
+#: Folders beside docs/ that pages link to.
+BESIDE = ("examples", "benchmarks/results")
 ENDINGS = (".py", ".toml", ".sh", ".c", ".csv")
 #: Code and tags, which are left alone, and exponents as pages write them: e^{-λf}.
 LEFT_ALONE = re.compile(r"(<pre.*?</pre>|<code.*?</code>|<[^>]+>)", re.DOTALL)
@@ -15,9 +17,9 @@ EXPONENT = re.compile(r"\^\{([^{}]*)\}")
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the examples, as they are, to the files of the site."""
+    """Add the examples and the results, as they are, to the files of the site."""
     root = Path(config.config_file_path).parent
-    for path in sorted((root / "examples").rglob("*")):
+    for path in sorted(path for folder in BESIDE for path in (root / folder).rglob("*")):
         if path.suffix in ENDINGS and "__pycache__" not in path.parts:
             uri = path.relative_to(root).as_posix()
             files.append(File.generated(config, uri, abs_src_path=str(path)))
@@ -25,9 +27,9 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Turn links that leave docs/ for examples/, as they are in the repository, into links within the site."""
+    """Turn links that leave docs/ for these folders, as they are in the repository, into links within the site."""
     depth = page.file.src_uri.count("/")
-    return re.sub(rf"\]\((?:\.\./){{{depth + 1}}}examples/", f"]({'../' * depth}examples/", markdown)
+    return re.sub(rf"\]\((?:\.\./){{{depth + 1}}}({'|'.join(BESIDE)})/", rf"]({'../' * depth}\1/", markdown)
 
 
 def on_page_content(html: str, **_: Any) -> str:
