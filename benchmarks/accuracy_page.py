@@ -95,7 +95,7 @@ class Row:
         return self.inverse_temperature * self.noise_std / math.sqrt(self.budget)
 
     def chance_to_win(self, factor: float) -> float:
-        """Return the chance that the median of as many errors, normal with sd λσ/√T, is below the best other's times this."""
+        """Return the chance that the median of as many errors of sd λσ/√T is below the best other's times this."""
         below = math.erf(factor * self.errors[self.best_other] / self.floor / math.sqrt(2.0))
         half = (self.runs + 1) // 2
         # More than half of them are below: a binomial tail.
