@@ -13,6 +13,9 @@ BESIDE = ("examples", "benchmarks/results")
 ENDINGS = (".py", ".toml", ".sh", ".c", ".csv")
 #: Code and tags, which are left alone, and exponents as pages write them: e^{-λf}.
 LEFT_ALONE = re.compile(r"(<pre.*?</pre>|<code.*?</code>|<[^>]+>)", re.DOTALL)
+#: What the plugin that makes the search work from a file would fetch, and what takes its place.
+FETCHED = re.compile(r'<script src="https://unpkg\.com/iframe-worker/shim"></script>')
+SCRIPT = "javascripts/search-from-file.js"
 EXPONENT = re.compile(r"\^\{([^{}]*)\}")
 
 
@@ -38,3 +41,13 @@ def on_page_content(html: str, **_: Any) -> str:
     # Every second part is what the expression matched.
     parts[::2] = [EXPONENT.sub(r"<sup>\1</sup>", part) for part in parts[::2]]
     return "".join(parts)
+
+
+def on_post_page(output: str, page: Any, **_: Any) -> str:
+    """Put a script of ours, at its place, for the one that a page would fetch from elsewhere."""
+    return FETCHED.sub(f'<script src="{"../" * page.url.count("/")}{SCRIPT}"></script>', output)
+
+
+def on_post_template(output: str, **_: Any) -> str:
+    """Do the same for pages without Markdown, which lie at the root."""
+    return FETCHED.sub(f'<script src="{SCRIPT}"></script>', output)
