@@ -4,8 +4,8 @@
 
 - Blocks of Python are run; one with a title is written to the file of that name instead, as is any other titled block.
 - A block of text after one of Python is what that prints. An estimate, "value ± error", may differ by three of its
-  errors, and the error by a factor of three; so may the ends of the 95% interval beside it. Other numbers may differ
-  by 1% or by 0.01, and by a factor of three after the comment ``<!-- about -->``. A line that is "..." stands for any
+  errors, and the error by a factor of three (errors below 1e-5 are alike); so may the ends of the 95% interval beside
+  it. Other numbers may differ by 1% or by 0.01, and by a factor of three after the comment ``<!-- about -->``. A line that is "..." stands for any
   lines.
 - Commands after ``$`` in blocks of console are run, in the same folder; what follows is what they print. A comment
   ``# status 3`` says what they end with if not with 0.
@@ -33,8 +33,8 @@ ESTIMATE = re.compile(
 )
 #: An estimate may be off what is shown by this many standard errors, and a standard error by this factor.
 LARGEST_SHIFT, LARGEST_FACTOR = 3.0, 3.0
-#: Standard errors below this are those of rounding, and other machines have others.
-ROUNDING = 1e-8
+#: Standard errors below this are alike: they depend on which points were chosen last, and that on rounding.
+NEGLIGIBLE = 1e-5
 #: Half width of a 95% interval, in standard errors.
 TWO_SIDED_95 = 1.96
 FENCE = re.compile(r"^```(\w+)?(?: title=\"([^\"]+)\")?\s*$")
@@ -132,9 +132,9 @@ def _same_estimate(shown: re.Match[str], printed: re.Match[str]) -> bool:
 
     errors = pair("error")
     small, large = min(errors), max(errors)
-    if large > max(LARGEST_FACTOR * small, ROUNDING) + digits("error"):
+    if large > max(LARGEST_FACTOR * small, NEGLIGIBLE) + digits("error"):
         return False
-    shift = max(LARGEST_SHIFT * large, ROUNDING)
+    shift = max(LARGEST_SHIFT * large, NEGLIGIBLE)
     value, other = pair("value")
     if abs(value - other) > shift + digits("value"):
         return False

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 PATH = Path(__file__).resolve().parents[1] / "docs" / "images" / "how-auto-works.svg"
-WIDTH, HEIGHT = 760, 360
+WIDTH, HEIGHT = 760, 328
 BOX_HEIGHT = 92
 STYLE = """
   .card { fill: #f6f8fa; stroke: #d5dbe1; }
@@ -34,16 +34,16 @@ STYLE = """
 """
 #: Title, lines of text, left edge, top edge, width and kind of each box.
 BOXES = (
-    ("First points", ("spread evenly", "over the box"), 14, 228, 124, "end"),
-    ("Evaluate", ("the energy is called;", "values, failures: facts"), 182, 228, 184, "box"),
-    ("Fit models", ("they compete", "by evidence"), 182, 40, 184, "box"),
-    ("Integrate", ("log Z, and the parts", "of its error"), 410, 40, 184, "box"),
-    ("Choose points", ("variance of log Z, gaps,", "exploring; last: draws"), 410, 228, 184, "box"),
-    ("Estimate", ("log Z ± error,", "status"), 638, 40, 108, "end"),
+    ("First points", ("spread evenly", "over the box"), 14, 212, 124, "end"),
+    ("Evaluate", ("the energy is called;", "values, failures: facts"), 182, 212, 184, "box"),
+    ("Fit models", ("they compete", "by evidence"), 182, 24, 184, "box"),
+    ("Integrate", ("log Z, and the parts", "of its error"), 410, 24, 184, "box"),
+    ("Choose points", ("variance of log Z, gaps,", "exploring; last: draws"), 410, 212, 184, "box"),
+    ("Estimate", ("log Z ± error,", "status"), 638, 24, 108, "end"),
 )
-ARROWS = ("M138 274 H178", "M274 228 V136", "M366 86 H406", "M502 132 V224", "M410 274 H370", "M594 86 H634")
+ARROWS = ("M138 258 H178", "M274 212 V120", "M366 70 H406", "M502 116 V208", "M410 258 H370", "M594 70 H634")
 #: Words beside the arrows, and what they are anchored by.
-NOTES = (("a round,", 388, 172), ("again and again", 388, 192), ("budget", 692, 156), ("spent", 692, 174))
+NOTES = (("a round,", 388, 156), ("again and again", 388, 176), ("budget", 692, 140), ("spent", 692, 158))
 
 
 def box(title: str, lines: tuple[str, ...], left: int, top: int, width: int, kind: str) -> str:
