@@ -275,7 +275,7 @@ def _duel(row: Row | None, candidate: str) -> str:
         return ""
     own, other = _shown(row.errors[candidate]), _shown(row.errors[row.best_other])
     if row.verdict == "lost":
-        return f"{own} / **{other}** ({row.best_other})"
+        return f"{own} / **{other}**"
     return f"{own} / {other}" if row.verdict == "tied" else f"**{own}** / {other}"
 
 
@@ -295,9 +295,10 @@ def _shown(number: float) -> str:
 
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table as Markdown."""
+    """Return a table as Markdown, whose cells the site does not break into lines."""
     lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f'<div class="numbers" markdown>\n\n{table}\n\n</div>'
 
 
 def page_parts(results: Path) -> list[str]:

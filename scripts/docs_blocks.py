@@ -5,8 +5,8 @@
 - Blocks of Python are run; one with a title is written to the file of that name instead, as is any other titled block.
 - A block of text after one of Python is what that prints. An estimate, "value ± error", may differ by three of its
   errors, and the error by a factor of three (errors below 1e-5 are alike); so may the ends of the 95% interval beside
-  it. Other numbers may differ by 1% or by 0.01, and by a factor of three after the comment ``<!-- about -->``. A line that is "..." stands for any
-  lines.
+  it. Other numbers may differ by 1% or by 0.01, and by a factor of three after the comment ``<!-- about -->``. A
+  line that is "..." stands for any lines.
 - Commands after ``$`` in blocks of console are run, in the same folder; what follows is what they print. A comment
   ``# status 3`` says what they end with if not with 0.
 - An HTML comment ``<!-- setup`` holds code that readers need not see.
