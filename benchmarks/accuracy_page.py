@@ -406,10 +406,11 @@ def _draw_panel(axes: Axes, found: Sequence[Row], places: Sequence[tuple[str, fl
             linewidths=0.5, edgecolors="white" if chosen else "none", zorder=3, label=method,
         )  # fmt: skip
     axes.set_xscale("log")
-    axes.set_xticks([1e-8, 1e-6, 1e-4, 1e-2, 1.0])
+    axes.set_xticks([1e-8, 1e-4, 1.0])
+    axes.set_xticks([1e-6, 1e-2, 1e2], labels=[], minor=True)
     axes.tick_params(axis="x", labelsize=10)
     axes.set_ylim(-0.6, len(places) - 0.4)
-    axes.grid(axis="x", color="#DDDDDD", lw=0.6)
+    axes.grid(axis="x", which="both", color="#DDDDDD", lw=0.6)
     axes.grid(axis="y", color="#E8E8E8", lw=0.4)
 
 
