@@ -122,6 +122,19 @@ def test_the_site_fetches_nothing_from_elsewhere(site):
         assert not re.search(r"(?:@import|url\()\s*[\"']?(?:https?:)?//", sheet.read_text("utf-8")), sheet
 
 
+def test_the_search_works_where_the_site_is_opened_as_a_file(site):
+    """A page has the script that runs the search's worker in a frame before any other, and its index is a script."""
+    assert (site / "search" / "search_index.js").exists()
+    for page, script in (("index.html", "javascripts/"), ("decisions/index.html", "../javascripts/")):
+        scripts = re.findall(r'<script src="([^"]+)"', (site / page).read_text("utf-8"))
+        assert scripts[0] == f"{script}search-from-file.js"
+
+
+def test_the_diagram_is_what_its_script_draws():
+    docs_diagram = load("docs_diagram")
+    assert docs_diagram.PATH.read_text("utf-8") == docs_diagram.diagram()
+
+
 def test_the_gallery_shows_what_was_measured():
     """Where this fails, `make docs` puts the numbers into the page."""
     docs_gallery = load("docs_gallery")
