@@ -6,14 +6,15 @@ import contextlib
 import errno
 import os
 import secrets
+import shutil
 import sqlite3
-import warnings
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from zhat.errors import FileError, StorageError, StudyExists
 from zhat.files import sync_folder
-from zhat.study.log import as_committed, content_of, keep_copy, log_of, look
+from zhat.study.journal import in_memory, journal_of, read_journal
 from zhat.study.turns import turn
 
 #: How long a transaction waits for those of other processes, in seconds.
@@ -39,8 +40,12 @@ def made_whole(path: Path) -> Iterator[Path]:
     the others.
     """
     target = Path(os.path.realpath(path))
+    # In this order: the database is always there before its journal.
+    has_journal = journal_of(target).exists()
     if not is_absent(target):
         raise _exists(path)
+    if has_journal:
+        raise FileError(f"{path} is not there but its journal is; {_remedy(path)}; for a new study move it away")
     if not target.parent.is_dir():
         raise FileError(f"{path} cannot be made: there is no folder {target.parent}")
     draft = target.with_name(f"{target.name}-new-{os.getpid()}-{secrets.token_hex(4)}")
@@ -75,28 +80,6 @@ def _publish(draft: Path, target: Path) -> None:
     sync_folder(target.parent)
 
 
-def check_log(path: Path) -> None:
-    """Refuse a file whose log SQLite would drop told values from; keep a copy of a log that is not whole."""
-    verdict, log = look(path)
-    if verdict == "whole":
-        return
-    copy = keep_copy(path, log)
-    kept = "it is left as it is" if copy is None else f"a copy is kept in {copy}"
-    if verdict == "torn":
-        said = f"{log_of(path)}: its last entry is not whole; if that was told, it is open again, and {kept}"
-        warnings.warn(said, RuntimeWarning, stacklevel=2)
-        return
-    # Here, because it takes what this file has.
-    from zhat.study.salvage import salvage
-
-    found = salvage(path)
-    n_told = sum(point.told is not None for point in found.points)
-    raise FileError(
-        f"{path}: its log {log_of(path)} is damaged, and opening it would lose what was told since; {kept}. "
-        f"{n_told} told values can be saved: zhat export --salvage {path} prints them, zhat repair {path} makes it anew"
-    )
-
-
 def connect(path: Path, mode: str) -> sqlite3.Connection:
     """Open a file in one of SQLite's modes: "ro", "rw" or "rwc"."""
     # Percent signs and question marks in a path are not for SQLite to read anything into.
@@ -128,13 +111,21 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
 
 def _in_memory(path: Path) -> sqlite3.Connection:
     """Open a copy in memory: on a disk that is full or read-only SQLite cannot write what it needs to share a log."""
-    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    try:
-        connection.deserialize(as_committed(path.read_bytes(), content_of(path)))
-        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    except BaseException:
-        connection.close()
-        raise
+    content = read_journal(path)
+    if content is not None:
+        return in_memory(content)
+    # A study of before there were journals: where there is room, SQLite takes its log over.
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "study.db"
+        for ending in ("", "-wal"):
+            with contextlib.suppress(FileNotFoundError):
+                shutil.copyfile(f"{path.resolve()}{ending}", f"{copy}{ending}")
+        on_disk, connection = (
+            connect(copy, "rw"),
+            sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False),
+        )
+        on_disk.backup(connection)
+        on_disk.close()
     return connection
 
 
@@ -161,9 +152,22 @@ def explained(path: Path) -> Iterator[None]:
 
 def damaged(path: Path, why: str) -> FileError:
     """Return the error that says so, and what can be done."""
-    return FileError(
-        f"{path} is damaged or not a study ({why}); what was told is read from it by: zhat export --salvage {path}"
-        f" or zhat repair {path}"
+    return FileError(f"{path} is damaged or not a study ({why}); {_remedy(path)}")
+
+
+def absent(path: Path) -> FileError:
+    """Return the error that says that there is no study, or only its journal."""
+    reason = ": the file is empty" if path.is_file() else ""
+    return FileError(f"there is no study {path}{reason}" + (f"; {_remedy(path)}" if journal_of(path).exists() else ""))
+
+
+def _remedy(path: Path) -> str:
+    journal = journal_of(path)
+    if not journal.exists():
+        return f"it has no journal {journal}; SQLite's own shell may read some of it: sqlite3 {path} .recover"
+    return (
+        f"what was told is in its journal {journal}: zhat repair {path} makes the study anew of it, and "
+        f"zhat export --salvage {path} prints it"
     )
 
 
