@@ -23,6 +23,8 @@ BUSY_SECONDS = 60.0
 COMPANIONS = ("-journal", "-wal", "-shm")
 #: What SQLite says where it cannot write.
 _CANNOT_WRITE = ("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_FULL", "SQLITE_IOERR")
+#: What it says of content that it cannot have written.
+_DAMAGED = ("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_ERROR", "SQLITE_CONSTRAINT", "SQLITE_MISMATCH")
 #: What file systems without hard links say of them.
 _NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK, errno.EXDEV}
 
@@ -145,9 +147,13 @@ def explained(path: Path) -> Iterator[None]:
             raise StorageError(f"{path} is locked by another process for over {BUSY_SECONDS:g} s") from error
         if name.startswith("SQLITE_IOERR"):
             raise StorageError(f"{path}: the disk failed ({name}); nothing of this was stored") from error
-        if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_ERROR")):
+        # Text that is not UTF-8 has no name.
+        is_text = isinstance(error, sqlite3.OperationalError) and not name
+        if name.startswith(_DAMAGED) or is_text:
             raise damaged(path, text) from error
         raise StorageError(f"{path}: {text}") from error
+    except UnicodeDecodeError as error:
+        raise damaged(path, str(error)) from error
 
 
 def damaged(path: Path, why: str) -> FileError:

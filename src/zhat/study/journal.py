@@ -11,22 +11,22 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import secrets
 import sqlite3
 import time
 import warnings
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from zhat import fields
 from zhat.errors import FileError, StorageError
 from zhat.files import put_aside, write_whole
-from zhat.study.journal_lines import TABLES, Content, Entry, content_of, entry_of, lines_of, row_entry
-from zhat.study.schema import lay_out
+from zhat.study.checked_rows import checksum
+from zhat.study.journal_lines import LAST, TABLES, Content, Entry, content_of, entry_of, lines_of, row_entry
+from zhat.study.schema import bring_up_to_date, lay_out
 
 #: The key under which the database keeps where its journal ends; this is no fact.
 _PLACE = "journal"
@@ -42,17 +42,28 @@ _LOOK_EVERY = 0.005
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
+#: Whether both files hold the same, the journal more, or not what the database was told last; or it is another study's.
+Verdict = Literal["same", "ahead", "damaged", "foreign", "absent"]
+
+
 class ForeignJournal(FileError):
     """A journal that belongs to another study than the database beside it."""
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Where the journal of a database ends: its random name, how many bytes it has, and how many lines."""
+    """Where the journal of a database ends: its random name, its bytes, its lines, and the last one's checksum.
+
+    No name: there is no journal yet. `_UNKNOWN`: the database says something that it was never told.
+    """
 
     id: str = ""
     size: int = 0
     lines: int = 0
+    last: str = "none"
+
+
+_UNKNOWN = _Place("?")
 
 
 def journal_of(path: Path) -> Path:
@@ -81,12 +92,15 @@ def put_rows(cursor: sqlite3.Cursor, content: Content) -> None:
             else f"{name} = excluded.{name}"
             for name in names
         )
+        rows = [[row.get(name) for name in names] for row in content.rows[table].values()]
         cursor.executemany(
             f"INSERT INTO {table} VALUES ({', '.join('?' * len(names))}) ON CONFLICT ({key}) DO UPDATE SET {changes}",
-            ([row.get(name) for name in names] for row in content.rows[table].values()),
+            rows,
         )
+        if table == "points":
+            _seal(cursor, rows)
     if content.header is not None:
-        _note(cursor, _Place(str(content.header["journal"]), content.size, content.n_lines))
+        _note(cursor, _Place(str(content.header["journal"]), content.size, content.n_lines, content.last))
 
 
 def in_memory(content: Content) -> sqlite3.Connection:
@@ -108,9 +122,9 @@ def up_to_date(connection: sqlite3.Connection, path: Path) -> sqlite3.Connection
         with journal.path.open("rb") as file:
             file.seek(place.size)
             new = content_of(file.read())
-        if new.n_lines == 0 or not journal.is_ours(connection.cursor()):
+        if new.n_lines == 0 or journal.compared(connection.cursor()) != "ahead":
             return connection
-    except FileNotFoundError:
+    except OSError:
         return connection
     limit = time.monotonic() + _PATIENCE
     while time.monotonic() < limit:
@@ -120,6 +134,7 @@ def up_to_date(connection: sqlite3.Connection, path: Path) -> sqlite3.Connection
     copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     connection.backup(copy)
     connection.close()
+    bring_up_to_date(copy.cursor())
     put_rows(copy.cursor(), content_of(journal.path.read_bytes()))
     return copy
 
@@ -145,36 +160,52 @@ class FactJournal:
                     f" BEGIN INSERT INTO written VALUES ('{table}', NEW.rowid); END"
                 )
 
-    def is_ours(self, cursor: sqlite3.Cursor) -> bool:
-        """Return whether the journal is one that was begun for this database, or a copy of it."""
-        header = self._header()
-        return header is not None and self._matches(header, cursor, _place(cursor))
+    def compared(self, cursor: sqlite3.Cursor) -> Verdict:
+        """Return how the journal and the database are to each other."""
+        place = _place(cursor)
+        try:
+            header, size = self._header(), self.path.stat().st_size
+        except FileNotFoundError:
+            return "absent"
+        if header is None:
+            return "damaged"
+        if place.id != header["journal"]:
+            # A kill may have come between the beginning of a new journal and the database's note of it.
+            is_before = place.id == header["follows"] and place.size <= header["size_before"]
+            has_none = place.id in ("", _UNKNOWN.id) and header["study"] == _study(cursor)
+            return "ahead" if is_before or has_none else "foreign"
+        if size < place.size:
+            return "damaged"
+        if not self._has_line(place):
+            # Another one is there, of a copy that went another way; or it is damaged.
+            content = content_of(self.path.read_bytes())
+            return "damaged" if content.n_bad or content.size < place.size else "foreign"
+        return "same" if size == place.size else "ahead"
 
     def settle(self, cursor: sqlite3.Cursor) -> None:
         """Make both files hold the same, at the beginning of a transaction of the database."""
-        place = _place(cursor)
         with _explained(self._database):
-            try:
-                header, size = self._header(), self.path.stat().st_size
-            except FileNotFoundError:
-                # A study of before there were journals, or a database that was copied alone.
-                self._begin(cursor, place)
-                return
-            if header is not None and not self._matches(header, cursor, place):
-                raise ForeignJournal(
-                    f"{self.path} is not the journal of {self._database}: move one of them away; without the journal "
-                    f"a new one is begun, without the database zhat repair {self._database} makes it of the journal"
-                )
-            if header is None or (header["journal"] == place.id and size < place.size):
-                self._begin_anew(cursor, "is damaged or cut off; the database is whole")
-            elif (header["journal"], size) != (place.id, place.size):
-                self._catch_up(cursor)
+            match self.compared(cursor):
+                case "absent":
+                    # A study of before there were journals, or a database that was copied alone.
+                    self._begin(cursor)
+                case "foreign":
+                    raise ForeignJournal(
+                        f"{self.path} is not the journal of {self._database}: move one of them away; without the "
+                        f"journal a new one is begun, without the database zhat repair {self._database} makes it anew"
+                    )
+                case "damaged":
+                    self.begin_anew(cursor, "is damaged or cut off; the database is whole")
+                case "ahead":
+                    self._catch_up(cursor)
 
     def append(self, cursor: sqlite3.Cursor) -> None:
         """Write what the transaction has written so far, on disk, at its end."""
-        entries = [entry for table in TABLES for entry in _entries(cursor, table, only_written=True)]
+        written = {table: _rows(cursor, table, only_written=True) for table in TABLES}
+        entries = _entries(cursor, written)
         if not entries:
             return
+        _seal(cursor, written["points"])
         place = _place(cursor)
         text = lines_of(entries, place.lines + 1)
         self._begun_at = place.size
@@ -190,7 +221,7 @@ class FactJournal:
                 self._begun_at = None
                 file.truncate(place.size)
                 raise
-        _note(cursor, _Place(place.id, place.size + len(text), place.lines + len(entries)))
+        _note(cursor, _Place(place.id, place.size + len(text), place.lines + len(entries), text[LAST].decode()))
         cursor.execute("DELETE FROM temp.written")
 
     def committed(self) -> None:
@@ -220,9 +251,11 @@ class FactJournal:
             entry = entry_of(file.readline(_HEADER)[:-1])
         return entry if entry is not None and entry["line"] == 1 else None
 
-    def _matches(self, header: Entry, cursor: sqlite3.Cursor, place: _Place) -> bool:
-        # A kill may have come between the beginning of a new journal and the database's note of it.
-        return header["study"] == _study(cursor) and place.id in (header["journal"], header["follows"])
+    def _has_line(self, place: _Place) -> bool:
+        """Return whether the line at a place ends with the checksum that was noted."""
+        with self.path.open("rb") as file:
+            file.seek(place.size + LAST.start)
+            return file.read(-LAST.start)[: LAST.stop] == place.last.encode()
 
     def _catch_up(self, cursor: sqlite3.Cursor) -> None:
         """Take over what the journal has and the database has not."""
@@ -231,36 +264,54 @@ class FactJournal:
         cursor.execute("DELETE FROM temp.written")
         is_cut = content.header is not None and content.header["journal"] == before.id and content.size < before.size
         if content.n_bad or is_cut:
-            self._begin_anew(cursor, f"has {max(content.n_bad, 1)} lines that cannot be read")
+            self.begin_anew(cursor, f"has {max(content.n_bad, 1)} lines that cannot be read")
         else:
             # What a kill has cut off was told to nobody.
             os.truncate(self.path, content.size)
 
-    def _begin_anew(self, cursor: sqlite3.Cursor, why: str) -> None:
+    def begin_anew(self, cursor: sqlite3.Cursor, why: str) -> None:
+        """Write a journal of all that the database holds, and keep the one that was there under another name."""
         aside = put_aside(self.path)
-        warnings.warn(
-            f"{self.path} {why}: a new journal is begun, the old one is {aside}", RuntimeWarning, stacklevel=2
-        )
-        self._begin(cursor, _place(cursor))
+        self._begin(cursor)
+        said = f"{self.path} {why}: a new journal is begun, the old one is {aside}"
+        warnings.warn(said, RuntimeWarning, stacklevel=2)
 
-    def _begin(self, cursor: sqlite3.Cursor, place: _Place) -> None:
+    def _begin(self, cursor: sqlite3.Cursor) -> None:
         """Write a journal of all that the database holds."""
+        place = _place(cursor)
         mode = cursor.execute("PRAGMA journal_mode").fetchone()[0]
         name = secrets.token_hex(8)
-        header = {"journal": name, "follows": place.id, "study": _study(cursor), "mode": mode}
-        entries = [header, *(entry for table in TABLES for entry in _entries(cursor, table, only_written=False))]
+        follows = {"follows": place.id, "size_before": place.size}
+        header = {"journal": name, **follows, "study": _study(cursor), "mode": mode}
+        rows = {table: _rows(cursor, table, only_written=False) for table in TABLES}
+        entries = [header, *_entries(cursor, rows)]
         text = lines_of(entries, 1, together=False)
         write_whole(self.path, text)
-        _note(cursor, _Place(name, len(text), len(entries)))
+        _note(cursor, _Place(name, len(text), len(entries), text[LAST].decode()))
+        _seal(cursor, rows["points"], again=False)
         cursor.execute("DELETE FROM temp.written")
 
 
-def _entries(cursor: sqlite3.Cursor, table: str, only_written: bool) -> list[Entry]:
+def _rows(cursor: sqlite3.Cursor, table: str, only_written: bool) -> list[tuple[Any, ...]]:
     chosen = f"WHERE rowid IN (SELECT row FROM temp.written WHERE tab = '{table}')" if only_written else ""
-    rows = cursor.execute(f"SELECT * FROM {table} {chosen} ORDER BY rowid").fetchall()
-    names = [column[0] for column in cursor.description]
-    key = TABLES[table]
-    return [row_entry(table, names, row) for row in rows if row[names.index(key)] != _PLACE]
+    return cursor.execute(f"SELECT * FROM {table} {chosen} ORDER BY rowid").fetchall()
+
+
+def _entries(cursor: sqlite3.Cursor, rows: dict[str, list[tuple[Any, ...]]]) -> list[Entry]:
+    """Return rows as the journal has them. Each begins with what tells it apart."""
+    return [
+        row_entry(table, names, row)
+        for table in rows
+        for names in [_names(cursor, table)]
+        for row in rows[table]
+        if row[0] != _PLACE
+    ]
+
+
+def _seal(cursor: sqlite3.Cursor, points: Iterable[Sequence[object]], again: bool = True) -> None:
+    """Keep checksums of points, which SQLite does not; those that have one already keep it, or get it again."""
+    sums = ((point[0], checksum(point)) for point in points)
+    cursor.executemany(f"INSERT OR {'REPLACE' if again else 'IGNORE'} INTO checks VALUES (?, ?)", sums)
 
 
 def _names(cursor: sqlite3.Cursor, table: str) -> list[str]:
@@ -276,16 +327,21 @@ def _study(cursor: sqlite3.Cursor) -> str:
 
 def _place(cursor: sqlite3.Cursor) -> _Place:
     found = cursor.execute("SELECT value FROM meta WHERE key = ?", (_PLACE,)).fetchone()
-    try:
-        known: dict[str, Any] = fields.table(_PLACE, fields.parsed(found[0])) if found else {}
-        return _Place(**known)
-    except fields.UNFIT:
+    if found is None:
         return _Place()
+    *words, known = str(found[0]).split() or [""]
+    if known != _sum(*words) or len(words) != 4:
+        return _UNKNOWN
+    return _Place(words[0], int(words[1]), int(words[2]), words[3])
 
 
 def _note(cursor: sqlite3.Cursor, place: _Place) -> None:
-    text = json.dumps(asdict(place))
-    cursor.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_PLACE, text))
+    words = [str(word) for word in astuple(place)]
+    cursor.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_PLACE, " ".join((*words, _sum(*words)))))
+
+
+def _sum(*words: str) -> str:
+    return f"{zlib.crc32(' '.join(words).encode()):08x}"
 
 
 @contextlib.contextmanager

@@ -19,6 +19,8 @@ from zhat import fields
 #: The tables that are kept, and what tells their rows apart.
 TABLES = {"meta": "key", "points": "id", "repeats": "id", "changes": "id", "tracebacks": "id"}
 
+#: Where the checksum of a line is.
+LAST = slice(-11, -3)
 _MARK = ', "crc": "'
 _TAIL = len(_MARK) + 8 + len('"}')
 
@@ -40,6 +42,8 @@ class Content:
         How many lines there are up to there, and how many bytes.
     n_bad
         How many of these lines cannot be read, or are missing.
+    last
+        The checksum of the last of them.
     """
 
     header: Entry | None = None
@@ -47,6 +51,7 @@ class Content:
     n_lines: int = 0
     size: int = 0
     n_bad: int = 0
+    last: str = ""
 
 
 def lines_of(entries: Sequence[Entry], first: int, together: bool = True) -> bytes:
@@ -97,7 +102,7 @@ def content_of(data: bytes) -> Content:
             else:
                 found.rows[one["table"]][one[TABLES[one["table"]]]] = one
         waiting.clear()
-        found.n_lines, found.size = max(found.n_lines, entry["line"]), at
+        found.n_lines, found.size, found.last = max(found.n_lines, entry["line"]), at, line[LAST].decode()
     found.n_bad = found.n_lines - len(seen)
     return found
 

@@ -51,8 +51,7 @@ def repair(path: str | os.PathLike[str]) -> Repaired:
     """
     target = Path(os.path.realpath(path))
     try:
-        # A journal that is damaged or missing is begun anew of a database that is not.
-        Store.open(target).close()
+        _mend_journal(target)
     except ForeignJournal:
         raise
     except FileError:
@@ -90,6 +89,16 @@ def told_in_journal(path: Path) -> tuple[list[Row], dict[str, Any], int]:
     with contextlib.suppress(FileError):
         settings = store.settings()
     return store.told_after(0), settings, content.n_bad
+
+
+def _mend_journal(path: Path) -> None:
+    """Begin a journal that is damaged or missing anew of a database that is not, which is a `FileError` if it is."""
+    with contextlib.closing(Store.open(path)) as store:
+        content = _content(path)
+        if content.header is None or content.n_bad or content.size < journal_of(path).stat().st_size:
+            store.dim = settings_in(store.settings(), path).domain.dim
+            store.all_points()
+            store.begin_journal_anew()
 
 
 def _content(path: Path) -> Content:

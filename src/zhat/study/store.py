@@ -12,7 +12,7 @@ import math
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -24,7 +24,7 @@ from zhat.core.arrays import FloatArray
 from zhat.errors import FileError, InvalidArgument
 from zhat.evaluations import Outcome
 from zhat.study.changes import PLACE, columns, keep_traceback, no_such_point
-from zhat.study.checked_rows import checked
+from zhat.study.checked_rows import checked, checksum
 from zhat.study.database import absent, connect, damaged, explained, is_absent, made_whole
 from zhat.study.journal import FactJournal, up_to_date
 from zhat.study.schema import APPLICATION_ID, SCHEMA_VERSION, bring_up_to_date, lay_out
@@ -87,6 +87,7 @@ class Store:
         self._lock = threading.RLock()
         self._journal: FactJournal | None = None
         self._has_changes = False
+        self._has_checks = True
         #: How many axes its points have, which the settings say and not this file.
         self.dim = 0
 
@@ -118,6 +119,7 @@ class Store:
             try:
                 is_old = store._check() < SCHEMA_VERSION
                 if read_only:
+                    store._has_checks = not is_old
                     store._connection = up_to_date(store._connection, path)
                 else:
                     if is_old or not store.has_changes():
@@ -149,15 +151,15 @@ class Store:
 
     def told_after(self, place: int) -> list[Row]:
         """Return what was told after a place in the order of tells, in that order."""
-        return self._rows("SELECT * FROM points WHERE told > ? ORDER BY told", (place,))
+        return self._rows("WHERE told > ? ORDER BY told", (place,))
 
     def open_points(self) -> list[Row]:
         """Return the points that were asked and not told, oldest first."""
-        return self._rows("SELECT * FROM points WHERE told IS NULL ORDER BY id")
+        return self._rows("WHERE told IS NULL ORDER BY id")
 
     def all_points(self) -> list[Row]:
         """Return all points, oldest first."""
-        return self._rows("SELECT * FROM points ORDER BY id")
+        return self._rows("ORDER BY id")
 
     def state(self) -> tuple[int, int]:
         """Return how many points there are, and how many changes of outcomes there were."""
@@ -296,8 +298,16 @@ class Store:
         with self._lock, explained(self.path):
             return self._connection.execute(query, parameters).fetchall()
 
-    def _rows(self, query: str, parameters: tuple[Any, ...] = ()) -> list[Row]:
-        return [_row(checked(values, self.dim, self.path)) for values in self.read(query, parameters)]
+    def _rows(self, which: str, parameters: tuple[Any, ...] = ()) -> list[Row]:
+        """Return rows of the table of points, all of them as they were written."""
+        sums = "LEFT JOIN checks ON point = id" if self._has_checks else ""
+        found = self.read(f"SELECT points.*, {'checksum' if sums else 'NULL'} FROM points {sums} {which}", parameters)
+        rows = []
+        for *values, known in found:
+            rows.append(_row(checked(values, self.dim, self.path)))
+            if known is not None and known != checksum(values):
+                raise damaged(self.path, f"point {values[0]} is not what was stored")
+        return rows
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Cursor]:
@@ -334,6 +344,12 @@ class Store:
         with self._transaction():
             pass
 
+    def begin_journal_anew(self) -> None:
+        """Write a journal of all that the database holds, instead of one that is damaged and is kept."""
+        assert self._journal is not None, "a study that is only read has no journal to write"
+        with self.writing() as cursor:
+            self._journal.begin_anew(cursor, "has lines that cannot be read")
+
     def _fill(self, settings: dict[str, Any]) -> None:
         with self._transaction() as cursor:
             lay_out(cursor)
@@ -357,7 +373,7 @@ class Store:
         return int(version)
 
 
-def _row(values: tuple[Any, ...]) -> Row:
+def _row(values: Sequence[Any]) -> Row:
     number, origin, unit, x, asked_at, holder, lease_until, attempts, told = values[:9]
     y, noise_std, failure, seconds, told_at, worker = values[9:]
     return Row(
