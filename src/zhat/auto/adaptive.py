@@ -44,6 +44,7 @@ from zhat.core.heights.models import Model, Surrogate
 from zhat.core.heights.walls import Walls
 from zhat.core.integrate.target import QUICK, THOROUGH, Region, Target, target
 from zhat.problem.evaluations import Evaluations
+from zhat.problem.points import Points
 from zhat.problem.streams import Purpose
 from zhat.problem.task import Task
 from zhat.protocol.common import learned_shift_error, share_left
@@ -75,23 +76,24 @@ class Adaptive:
     def check(self, task: Task) -> None:
         """Accept any task."""
 
-    def ask(self, task: Task, facts: Evaluations, pending: FloatArray, n: int) -> FloatArray:
+    def ask(self, task: Task, facts: Evaluations, pending: Points, n: int) -> Points:
         """Return the next points of the current round."""
         start, stop = share_left(task, facts, pending, n, task.budget)
         n_first = first_size(task)
         if start < n_first:
-            return first_points(task)[start : min(stop, n_first)]
+            return Points.from_place(first_points(task)[start : min(stop, n_first)], start)
         if stop == start:
-            return np.empty((0, task.dim))
+            return Points.none(task.dim)
         current = latest_round(task, Seen.of(facts))
         if current is None:
             # Nothing finite yet: look on all over the cube.
-            return sobol(task.budget, task.dim, task.generator(Purpose.FIRST_POINTS))[start:stop]
-        asked = {row.tobytes() for row in np.vstack([facts.unit[current.n :], pending])}
-        left = [place for place, row in enumerate(current.plan) if row.tobytes() not in asked]
-        if left:
-            return current.plan[left[: stop - start]]
-        return _fresh_plan(task, facts, pending, current, stop - start)
+            points = sobol(task.budget, task.dim, task.generator(Purpose.FIRST_POINTS))[start:stop]
+            return Points.from_place(points, start)
+        asked = Points(np.vstack([facts.unit, pending.unit]), np.concatenate([facts.number, pending.number]))
+        left = np.setdiff1d(np.arange(len(current.plan)), asked.among(current.plan, current.n)[1])[: stop - start]
+        if len(left):
+            return Points(current.plan[left], current.n + left)
+        return Points.unnumbered(_fresh_plan(task, facts, pending.unit, current, stop - start))
 
     def estimate(self, task: Task, facts: Evaluations) -> Finding:
         """Return log Z over all plausible models, with everything that it may be wrong by."""

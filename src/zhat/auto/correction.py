@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from zhat.auto.comparison import EXTRAPOLATED_SD, without_extrapolated_modes
-from zhat.auto.knowledge import Knowledge, Prediction, Seen
+from zhat.auto.knowledge import Knowledge, Prediction, Seen, told_of
 from zhat.auto.rounds import Round, latest_round
 from zhat.core.arrays import Surface
 from zhat.core.integrate.target import QUICK, THOROUGH, Effort, target
@@ -86,21 +86,20 @@ def correction(task: Task, seen: Seen, last: Round, known: Knowledge, effort: Ef
     made, heights = last_draws(last), drawn_surface(task, seen, last, known)
     if made is None or heights is None or known.is_noisy:
         return None
-    told = {x.tobytes(): y for x, y, at in zip(known.x, known.y, known.position, strict=True) if at >= made.start}
-    is_told = np.array([point.tobytes() in told for point in made.points])
+    places, drawn = told_of(made, known)
     # Draws at unknown places were drawn as often as was expected, and that is no longer believed.
-    is_usable = is_told & (made.variance <= EXTRAPOLATED_SD**2)
-    points = made.points[is_usable]
-    n = len(points)
+    is_usable = made.variance[drawn] <= EXTRAPOLATED_SD**2
+    places, drawn = places[is_usable], drawn[is_usable]
+    n = len(drawn)
     if n < FEWEST_DRAWS:
         return None
-    log_weights = heights(points) + made.lowest - np.array([told[point.tobytes()] for point in points])
+    log_weights = heights(made.points[drawn]) + made.lowest - known.y[places]
     share = min(effective_sample_size(log_weights) / n, 1.0) if np.any(np.isfinite(log_weights)) else 0.0
     if share < SMALLEST_SHARE:
         return None
     integral = target(heights, 1.0, task.dim, task.generator(Purpose.DESIGN), effort, task.periodic).log_integral
     # A few draws may all miss the places where the surrogate is too high: they know no more than it claimed to.
-    claimed = float(np.mean(np.expm1(made.variance[is_usable])))
+    claimed = float(np.mean(np.expm1(made.variance[drawn])))
     of_draws = math.sqrt(max(1.0 / share - 1.0, claimed) / n)
     value = integral.value - made.lowest + log_mean_exp(log_weights)
     return Correction(value, of_draws, integral.error)

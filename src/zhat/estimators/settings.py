@@ -19,6 +19,7 @@ from zhat.problem.domain import Bounds, Box, Domain, PeriodicAxes
 from zhat.problem.energy import ENERGY, Energy, NoiseStd, Problem, Quantity, check_inverse_temperature
 from zhat.problem.evaluations import LARGEST_EXPONENT, Evaluations
 from zhat.problem.given import refuse_unusable
+from zhat.problem.points import Points
 from zhat.problem.prior import Prior
 from zhat.problem.task import NoiseKind, Task
 from zhat.protocol.estimator import Estimator, Finding
@@ -166,11 +167,12 @@ class Settings:
         """Name of the method."""
         return self.estimator.name
 
-    def choose(self, facts: Evaluations, n_given: int, pending: FloatArray, n: int) -> FloatArray:
-        """Return up to ``n`` points of the unit cube that the estimator wants evaluated next, shape ``(k, d)``."""
+    def choose(self, facts: Evaluations, n_given: int, pending: Points, n: int) -> Points:
+        """Return up to ``n`` points of the unit cube that the estimator wants evaluated next."""
         task = self.task(n_given)
         with one_blas_thread():
-            return checked_points(self.estimator, task, n, self.estimator.ask(task, facts, pending, n))
+            returned = self.estimator.ask(task, facts, pending, n)
+        return checked_points(self.estimator, task, n, returned, len(facts) + len(pending))
 
     def too_many_failed(self, ok: BoolArray) -> bool:
         """Return whether failures are reason to stop, given which of the evaluations had a value, in their order."""

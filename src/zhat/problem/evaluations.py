@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from zhat.core.arrays import FloatArray
+from zhat.core.arrays import FloatArray, IndexArray
+from zhat.problem.points import Points
 from zhat.util.texts import in_words, recordable
 from zhat.util.tracebacks import RaisedElsewhere, traceback_text
 
@@ -97,6 +98,9 @@ class Evaluations:
         The standard deviation of the noise in each, where it was told with the value; NaN where it was not.
     tracebacks
         For reasons that are exceptions, the traceback of the first evaluation that failed so.
+    number
+        Each one's place in the sequence of points that the estimator asked for, which is not always the order in which
+        they were told; see `Points`. Without any, it is.
     """
 
     x: FloatArray
@@ -106,6 +110,12 @@ class Evaluations:
     seconds: FloatArray
     noise_std: FloatArray
     tracebacks: Mapping[str, str] = field(default_factory=dict)
+    number: IndexArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+
+    def __post_init__(self) -> None:
+        """Give rows their place as a number, unless they have numbers."""
+        if len(self.number) != len(self.y):
+            object.__setattr__(self, "number", np.arange(len(self.y)))
 
     @classmethod
     def empty(cls, dim: int) -> Evaluations:
@@ -135,14 +145,16 @@ class Evaluations:
         """Return the first ``n`` rows."""
         return Evaluations(
             self.x[:n], self.unit[:n], self.y[:n], self.failure[:n], self.seconds[:n], self.noise_std[:n],
-            self.tracebacks,
+            self.tracebacks, self.number[:n],
         )  # fmt: skip
 
-    def extended(self, x: FloatArray, unit: FloatArray, outcomes: list[Outcome]) -> Evaluations:
-        """Return the table with more rows below."""
+    def extended(self, x: FloatArray, points: Points | FloatArray, outcomes: list[Outcome]) -> Evaluations:
+        """Return the table with more rows below; points without numbers follow those of the table."""
+        points = points if isinstance(points, Points) else Points.from_place(points, len(self))
         return Evaluations(
             x=np.vstack([self.x, x]),
-            unit=np.vstack([self.unit, unit]),
+            unit=np.vstack([self.unit, points.unit]),
+            number=np.concatenate([self.number, points.number]),
             y=np.concatenate([self.y, [outcome.value for outcome in outcomes]]),
             failure=self.failure + tuple(outcome.failure for outcome in outcomes),
             seconds=np.concatenate([self.seconds, [outcome.seconds for outcome in outcomes]]),
@@ -159,6 +171,7 @@ class Evaluations:
         return Evaluations(
             x=np.vstack([self.x, other.x]),
             unit=np.vstack([self.unit, other.unit]),
+            number=np.concatenate([self.number, other.number]),
             y=np.concatenate([self.y, other.y]),
             failure=self.failure + other.failure,
             seconds=np.concatenate([self.seconds, other.seconds]),

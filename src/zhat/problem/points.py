@@ -50,6 +50,18 @@ class Points:
         """Return single points, in their order, as one."""
         return cls(np.array(unit, dtype=float).reshape(-1, dim), np.array(number, dtype=np.intp))
 
+    def among(self, sequence: FloatArray, start: int) -> tuple[IndexArray, IndexArray]:
+        """Return which of these are points of a sequence from a place on, and where in it each is, in its order.
+
+        Where facts were changed, a sequence that depends on them is not the one that was asked for: a point that has a
+        number of it and is elsewhere is not one of it.
+        """
+        place = self.number - start
+        (rows,) = np.nonzero((place >= 0) & (place < len(sequence)))
+        rows = rows[np.argsort(place[rows], kind="stable")]
+        rows = rows[np.all(self.unit[rows] == sequence[place[rows]], axis=1)]
+        return rows, place[rows]
+
     def __len__(self) -> int:
         """Return how many there are."""
         return len(self.unit)

@@ -17,7 +17,7 @@ from typing import Any
 from zhat.util import fields
 
 #: The tables that are kept, and what tells their rows apart.
-TABLES = {"meta": "key", "points": "id", "repeats": "id", "changes": "id", "tracebacks": "id"}
+TABLES = {"meta": "key", "points": "id", "repeats": "id", "changes": "id", "tracebacks": "id", "numbers": "point"}
 
 #: Where the checksum of a line is.
 LAST = slice(-11, -3)

@@ -22,6 +22,7 @@ import numpy as np
 from zhat.core.arrays import FloatArray
 from zhat.errors import FileError, InvalidArgument
 from zhat.problem.evaluations import Outcome
+from zhat.problem.points import Points
 from zhat.study.changes import PLACE, columns, keep_traceback, no_such_point
 from zhat.study.checked_rows import checked, checksum
 from zhat.study.database import absent, connect, damaged, explained, is_absent, made_whole
@@ -54,6 +55,8 @@ class Row:
         Its place in the order of tells; None while it is open.
     y, noise_std, failure, seconds, told_at, worker
         What it came to, when, and who said so. NaN where there is no such number.
+    number
+        The number that its estimator gave it; see `zhat.problem.points.Points`.
     """
 
     id: int
@@ -71,6 +74,7 @@ class Row:
     seconds: float
     told_at: float
     worker: str
+    number: int
 
     @property
     def outcome(self) -> Outcome:
@@ -206,14 +210,16 @@ class Store:
         return int(self.read("SELECT count(*) FROM repeats")[0][0])
 
     def insert(
-        self, state: tuple[int, int], unit: FloatArray, x: FloatArray, holder: str, lease_until: float
+        self, state: tuple[int, int], points: Points, x: FloatArray, holder: str, lease_until: float
     ) -> list[int] | None:
         """Note points that are asked for; None, and nothing noted, if the state is no longer what it was."""
         now, n_before = time.time(), state[0]
         rows = [
-            (n_before + 1 + place, _bytes(unit[place]), _bytes(x[place]), now, holder, lease_until)
-            for place in range(len(unit))
+            (n_before + 1 + place, _bytes(points.unit[place]), _bytes(x[place]), now, holder, lease_until)
+            for place in range(len(points))
         ]
+        # Most are numbered as they come.
+        numbered = [(n_before + 1 + place, number) for place, number in enumerate(points.number.tolist())]
         with self._lock, explained(self.path), self._transaction() as cursor:
             if self.state() != state:
                 return None
@@ -222,6 +228,8 @@ class Store:
                 " VALUES (?, 'asked', ?, ?, ?, ?, ?, 1, '')",
                 rows,
             )
+            others = [(id, number) for id, number in numbered if number != id - 1]
+            cursor.executemany("INSERT INTO numbers VALUES (?, ?)", others)
         return [row[0] for row in rows]
 
     def give(self, unit: FloatArray, x: FloatArray, outcomes: list[Outcome]) -> None:
@@ -300,11 +308,12 @@ class Store:
 
     def _rows(self, which: str, parameters: tuple[Any, ...] = ()) -> list[Row]:
         """Return rows of the table of points, all of them as they were written."""
-        sums = "LEFT JOIN checks ON point = id" if self._has_checks else ""
-        found = self.read(f"SELECT points.*, {'checksum' if sums else 'NULL'} FROM points {sums} {which}", parameters)
+        more = "LEFT JOIN checks ON checks.point = id LEFT JOIN numbers ON numbers.point = id"
+        others, more = ("checksum, number", more) if self._has_checks else ("NULL, NULL", "")
+        found = self.read(f"SELECT points.*, {others} FROM points {more} {which}", parameters)
         rows = []
-        for *values, known in found:
-            rows.append(_row(checked(values, self.dim, self.path)))
+        for *values, known, number in found:
+            rows.append(_row(checked(values, self.dim, self.path), number))
             if known is not None and known != checksum(values):
                 raise damaged(self.path, f"point {values[0]} is not what was stored")
         return rows
@@ -373,13 +382,13 @@ class Store:
         return int(version)
 
 
-def _row(values: Sequence[Any]) -> Row:
-    number, origin, unit, x, asked_at, holder, lease_until, attempts, told = values[:9]
+def _row(values: Sequence[Any], number: int | None) -> Row:
+    id, origin, unit, x, asked_at, holder, lease_until, attempts, told = values[:9]
     y, noise_std, failure, seconds, told_at, worker = values[9:]
     return Row(
-        number, origin, np.frombuffer(unit, "<f8"), np.frombuffer(x, "<f8"), asked_at, holder or "",
+        id, origin, np.frombuffer(unit, "<f8"), np.frombuffer(x, "<f8"), asked_at, holder or "",
         _number(lease_until), attempts, told, _number(y), _number(noise_std), failure, _number(seconds),
-        _number(told_at), worker or "",
+        _number(told_at), worker or "", id - 1 if number is None else number,
     )  # fmt: skip
 
 
