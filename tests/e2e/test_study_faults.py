@@ -71,7 +71,7 @@ def test_commands_that_begin_the_same_study_at_once_all_end_well(tmp_path):
         assert study.n_told == 12
 
 
-def on_a_small_disk(tmp_path, script, size=1000):
+def on_a_small_disk(tmp_path, script, size=1600):
     folder = tmp_path / "disk"
     folder.mkdir()
     (tmp_path / "script.py").write_text(textwrap.dedent(script))
@@ -166,7 +166,7 @@ def test_values_that_a_full_disk_does_not_take_are_printed(tmp_path):
         exported = subprocess.run([program, "export", "study.toml"], cwd=folder, capture_output=True, text=True)
         print(done.stderr, exported.stdout, sep="=====")
         """,
-        size=700,
+        size=1200,
     )
     errors, exported = printed.split("=====")
     stored = [line.split(",") for line in exported.strip().splitlines()[1:]]

@@ -337,7 +337,11 @@ def _place(cursor: sqlite3.Cursor) -> _Place:
 
 def _note(cursor: sqlite3.Cursor, place: _Place) -> None:
     words = [str(word) for word in astuple(place)]
-    cursor.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_PLACE, " ".join((*words, _sum(*words)))))
+    text = " ".join((*words, _sum(*words)))
+    # Not replaced, which would write to the index of the keys each time.
+    cursor.execute("UPDATE meta SET value = ? WHERE key = ?", (text, _PLACE))
+    if not cursor.rowcount:
+        cursor.execute("INSERT INTO meta VALUES (?, ?)", (_PLACE, text))
 
 
 def _sum(*words: str) -> str:

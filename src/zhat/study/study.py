@@ -53,7 +53,7 @@ LEASE = 86_400.0
 
 
 class Study:
-    """An estimate of log Z that lasts: every point and every value is on disk, in one file.
+    """An estimate of log Z that lasts: every point and every value is on disk, in two files.
 
     Use `create` or `open`. Several processes may use the same study at the same time, each with an object of its own.
     """
