@@ -17,9 +17,9 @@ from zhat.core.integrate.gauss_cells import CELL_NODES, UNRESOLVED_STEP, GaussCe
 from zhat.core.logspace import log_sum_exp
 
 #: By dimension: cells an axis to begin with.
-FIRST_CELLS = {1: 16, 2: 8, 3: 4}
+FIRST_GRID_CELLS = {1: 16, 2: 8, 3: 4}
 #: Splits go on in portions of about this many points, so that each is decided on what the last one found.
-PORTION = 32_768
+POINTS_A_ROUND = 32_768
 #: Narrower cells are not split: there are hardly numbers left between the nodes of one.
 SMALLEST_WIDTH = 2.0**-46
 #: And they are split in so many portions at most: where one cell at a time is worse than all others together, and so
@@ -53,7 +53,7 @@ class AdaptiveGrid(GaussCells):
         self._log_weights = np.log(np.prod(tensor_grid(weights, dim), axis=1))
         edges = np.concatenate([[0.0], np.cumsum(weights)])
         self._box_lower, self._box_upper = tensor_grid(edges[:-1], dim), tensor_grid(edges[1:], dim)
-        super().__init__(dim, FIRST_CELLS[dim])
+        super().__init__(dim, FIRST_GRID_CELLS[dim])
 
     def copy(self) -> AdaptiveGrid:
         """Return a grid of the same cells, which can be split without splitting these."""
@@ -222,4 +222,4 @@ class AdaptiveGrid(GaussCells):
 
     def _portion(self, max_points: int) -> int:
         points_a_split: int = 2**self.dim * len(self._nodes)
-        return max(1, min(PORTION, max_points - self.n_points) // points_a_split)
+        return max(1, min(POINTS_A_ROUND, max_points - self.n_points) // points_a_split)

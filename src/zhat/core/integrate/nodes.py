@@ -22,11 +22,11 @@ from zhat.core.space.torus import Periodic
 
 #: By dimension: cells an axis to begin with (each is split once at least), the relative accuracy that is asked for, and
 #: how many nodes there may be.
-FIRST_CELLS = {1: 8, 2: 4, 3: 2}
-TOLERANCE = {1: 1e-9, 2: 1e-6, 3: 1e-5}
+FIRST_RANGE_CELLS = {1: 8, 2: 4, 3: 2}
+RANGE_TOLERANCE = {1: 1e-9, 2: 1e-6, 3: 1e-5}
 MOST_NODES = {1: 4_096, 2: 12_288, 3: 16_384}
 #: Splits go on in portions of about this many nodes, so that each is decided on what the last one found.
-PORTION = 4_096
+NODES_A_ROUND = 4_096
 #: A grid that may be off by more than this share of an integral has not resolved it.
 UNRESOLVED = 0.05
 #: The pool: uniform points, and points that follow e^{-λg} for each λ that needs them; and in how many batches.
@@ -34,7 +34,7 @@ N_UNIFORM = 8_192
 N_FOLLOWING = 4_096
 N_BATCHES = 8
 #: λ needs points of its own where fewer than this share of the uniform points are effective.
-NARROW = 0.2
+NARROW_POOL_SHARE = 0.2
 #: Particles that find e^{-λg}, and sweeps of moves at the end.
 PARTICLES = 1024
 LAST_SWEEPS = 24
@@ -89,7 +89,7 @@ def nodes_for_range(
     if dim <= GRID_DIM:
         n_temperatures = 2 + math.ceil(math.log(largest / smallest) / math.log(STEP))
         grid = TemperatureGrid(surface, log_base, np.geomspace(largest, smallest, n_temperatures), dim)
-        grid.refine(TOLERANCE[dim], MOST_NODES[dim])
+        grid.refine(RANGE_TOLERANCE[dim], MOST_NODES[dim])
         nodes = grid.nodes()
         if nodes.error <= UNRESOLVED:
             return nodes
@@ -102,7 +102,7 @@ class TemperatureGrid(GaussCells):
     def __init__(self, surface: Surface, log_base: Surface | None, temperatures: FloatArray, dim: int) -> None:
         self._surface, self._log_base, self._temperatures = surface, log_base, temperatures
         self._log_weights = np.sum(np.log(tensor_grid(axis_rule(dim)[1], dim)), axis=1)
-        super().__init__(dim, FIRST_CELLS[dim])
+        super().__init__(dim, FIRST_RANGE_CELLS[dim])
 
     def nodes(self) -> Nodes:
         """Return all nodes."""
@@ -119,7 +119,7 @@ class TemperatureGrid(GaussCells):
             left = np.cumsum(worst[order][::-1])[::-1]
             order = order[left > 0.5 * tolerance]
             room = (most_nodes - len(self._width) * nodes_a_cell) // ((children - 1) * nodes_a_cell)
-            n = min(len(order), max(1, PORTION // (children * nodes_a_cell)), room)
+            n = min(len(order), max(1, NODES_A_ROUND // (children * nodes_a_cell)), room)
             if n < 1:
                 return
             # Cells of which nothing is known yet are all of equal standing.
@@ -178,7 +178,7 @@ def _pool(
     mixtures: list[TurnedMixture] = []
     value, log_values = largest, -surface(points[0])
     base = np.zeros(N_UNIFORM) if log_base is None else log_base(points[0])
-    while value >= smallest and effective_sample_size(value * log_values + base) < NARROW * N_UNIFORM:
+    while value >= smallest and effective_sample_size(value * log_values + base) < NARROW_POOL_SHARE * N_UNIFORM:
         found = sequential_monte_carlo(potential(value), 1.0, dim, PARTICLES, LAST_SWEEPS, generator, periodic)
         mixtures.append(fitted_mixture(potential(value), found.points, N_FOLLOWING, generator, periodic))
         points.append(mixtures[-1].draw(N_FOLLOWING, generator))
