@@ -17,7 +17,7 @@ from zhat.estimators.norm import DEFAULT_KERNEL, check_norm, kernel_of
 from zhat.estimators.registry import named
 from zhat.problem.domain import Bounds, Box, Domain, PeriodicAxes
 from zhat.problem.energy import ENERGY, Energy, NoiseStd, Problem, Quantity, check_inverse_temperature
-from zhat.problem.evaluations import LARGEST_EXPONENT, Evaluations
+from zhat.problem.evaluations import LARGEST_SCALED_ENERGY, Evaluations
 from zhat.problem.given import refuse_unusable
 from zhat.problem.points import Points
 from zhat.problem.prior import Prior
@@ -107,7 +107,7 @@ class Settings:
         if not (callable(noise_std) or noise_std is None):
             wanted = "a finite number of at least 0, a function of the point, or None to learn it"
             check_number("noise_std", noise_std, wanted, at_least=0.0)
-            most = LARGEST_EXPONENT / largest
+            most = LARGEST_SCALED_ENERGY / largest
             check_number("noise_std", noise_std, f"at most {most:g}, as λ = {largest:g}: in other units", at_most=most)
         check_number("largest_failed_share", largest_failed_share, "a number from 0 to 1", at_least=0.0)
         if largest_failed_share > 1.0:

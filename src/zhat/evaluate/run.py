@@ -20,7 +20,7 @@ from zhat.estimators.settings import Settings
 from zhat.evaluate.pools import Pool, make_pool
 from zhat.problem.domain import Bounds, PeriodicAxes
 from zhat.problem.energy import Energy, NoiseStd, Problem
-from zhat.problem.evaluations import LARGEST_EXPONENT, Evaluations, Outcome, exception_of
+from zhat.problem.evaluations import LARGEST_SCALED_ENERGY, Evaluations, Outcome, exception_of
 from zhat.problem.given import given_evaluations
 from zhat.problem.points import Points
 from zhat.problem.prior import PriorTransform
@@ -167,7 +167,7 @@ def _check_there_is_a_value(settings: Settings, ledger: MemoryLedger, facts: Eva
     if not np.any(np.isfinite(facts.y)) and math.isfinite(ledger.lowest):
         raise EnergyError(
             f"of {len(facts)} evaluations of the {name}, the lowest energy is {ledger.lowest:g}; wanted: one that "
-            f"times λ = {settings.inverse_temperature:g} is at most {LARGEST_EXPONENT:g}, or other units"
+            f"times λ = {settings.inverse_temperature:g} is at most {LARGEST_SCALED_ENERGY:g}, or other units"
         )
 
 

@@ -21,7 +21,7 @@ MOST_TRACEBACKS = 20
 
 #: λ times an energy, or its noise, beyond this is more than arithmetic can square: e^{-λf} vanishes whatever else is
 #: seen, or no integral can be told from it.
-LARGEST_EXPONENT = 1e100
+LARGEST_SCALED_ENERGY = 1e100
 
 
 @dataclass(frozen=True)
@@ -185,22 +185,22 @@ class Evaluations:
         return [Outcome(*row) for row in zip(*columns, strict=True)]
 
     def within_range(self, inverse_temperature: float) -> Evaluations:
-        """Return the table in which no λ times a value is beyond `LARGEST_EXPONENT`.
+        """Return the table in which no λ times a value is beyond `LARGEST_SCALED_ENERGY`.
 
         Higher ones are +inf, at which the integrand vanishes as it does there; lower ones have failed, as −inf would
         have; and so have those with more noise than that.
         """
         with np.errstate(over="ignore"):
             exponent, noise = inverse_temperature * self.y, inverse_temperature * self.noise_std
-        finite, too_noisy = np.isfinite(self.y), noise > LARGEST_EXPONENT
-        refused = finite & ((exponent < -LARGEST_EXPONENT) | too_noisy)
-        too_high = finite & (exponent > LARGEST_EXPONENT)
+        finite, too_noisy = np.isfinite(self.y), noise > LARGEST_SCALED_ENERGY
+        refused = finite & ((exponent < -LARGEST_SCALED_ENERGY) | too_noisy)
+        too_high = finite & (exponent > LARGEST_SCALED_ENERGY)
         if not np.any(refused | too_high | too_noisy):
             return self
         reasons = list(self.failure)
         for row in np.flatnonzero(refused):
             what = f"a noise of {self.noise_std[row]:g}" if too_noisy[row] else f"an energy of {self.y[row]:g}"
-            reasons[row] = f"{what}: times λ = {inverse_temperature:g}, that is beyond ±{LARGEST_EXPONENT:g}"
+            reasons[row] = f"{what}: times λ = {inverse_temperature:g}, that is beyond ±{LARGEST_SCALED_ENERGY:g}"
         y = np.where(refused, np.nan, np.where(too_high, np.inf, self.y))
         return replace(self, y=y, failure=tuple(reasons), noise_std=np.where(too_noisy, np.nan, self.noise_std))
 

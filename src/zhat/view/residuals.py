@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from zhat.result.estimate import Estimate
 
 #: Standardised residuals beyond this are drawn at the edge.
-LARGEST_SCORE = 6.0
+LARGEST_DRAWN_SCORE = 6.0
 #: Weights are drawn between these powers of e.
 LARGEST_LOG_WEIGHT = 6.0
 #: What a method may report of the tail of its weights.
@@ -137,9 +137,9 @@ def _draw_scores(axes: Axes, data: ResidualsData) -> None:
     axes.axhspan(-TWO_SIDED_95, TWO_SIDED_95, color="#EEEEEE", lw=0)
     axes.axhline(0.0, color=GREY, lw=1.0, ls="--")
     for _, which, color, marker in _kinds(data):
-        score = np.clip(data.score[which], -LARGEST_SCORE, LARGEST_SCORE)
+        score = np.clip(data.score[which], -LARGEST_DRAWN_SCORE, LARGEST_DRAWN_SCORE)
         axes.plot(data.position[which] + 1, score, marker, color=color, ms=4.2, mec="black", mew=0.4, alpha=0.85)
-    axes.set_ylim(-LARGEST_SCORE - 0.5, LARGEST_SCORE + 0.5)
+    axes.set_ylim(-LARGEST_DRAWN_SCORE - 0.5, LARGEST_DRAWN_SCORE + 0.5)
     axes.set_xlim(0, data.n_evaluations + 1)
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     axes.set_xlabel("evaluation", fontsize=LABEL_SIZE)
@@ -183,10 +183,12 @@ def _notes(data: ResidualsData) -> list[str]:
     high = finite & (np.minimum(data.observed, data.predicted) > data.highest)
     if np.any(high):
         notes.append(f"left: {count(int(np.sum(high)), 'evaluation')} too high to matter, and predicted so: not shown")
-    far = finite & (np.abs(data.score) > LARGEST_SCORE)
+    far = finite & (np.abs(data.score) > LARGEST_DRAWN_SCORE)
     if np.any(far):
         worst = float(np.max(np.abs(data.score[far])))
-        notes.append(f"{count(int(np.sum(far)), 'residual')} beyond ±{LARGEST_SCORE:g}, drawn there: up to {worst:.3g}")
+        notes.append(
+            f"{count(int(np.sum(far)), 'residual')} beyond ±{LARGEST_DRAWN_SCORE:g}, drawn there: up to {worst:.3g}"
+        )
     inside = np.mean(np.abs(data.score[finite]) <= TWO_SIDED_95) if np.any(finite) else np.nan
     notes.append(f"{inside:.0%} of {count(int(np.sum(finite)), 'residual')} within the 95% interval")
     if missing := data.n_evaluations - len(data.position):

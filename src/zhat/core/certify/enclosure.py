@@ -35,7 +35,7 @@ Band = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 KEY_BITS = 60
 MAX_AXIS_BITS = 40
 #: The vertices of a cell are 2^d; beyond this many axes not even one cell is worth it.
-LARGEST_DIM = 10
+LARGEST_ENCLOSED_DIM = 10
 #: Splits go on in portions: the cells that make up this share of what could be gained, but at least one in this many.
 SHARE_A_ROUND = 0.7
 LEAST_CELLS_A_ROUND = 8

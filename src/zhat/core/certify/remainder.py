@@ -42,7 +42,7 @@ from zhat.core.arrays import FloatArray
 from zhat.core.gp.kernels import Covariance
 
 #: Orders below ν that are tried beside ν itself.
-ROUGHER = (1.0, 1.5, 1.75, 1.9)
+ROUGHER_ORDERS = (1.0, 1.5, 1.75, 1.9)
 
 
 def remainder_norms(kernel: Covariance, widths: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -69,7 +69,7 @@ def axis_remainder(nu: float, side: float) -> tuple[float, float]:
         fourth_derivative = 3.0 if nu == math.inf else 0.75 / ((nu - 1.0) * (nu - 2.0))
         bounds.append((0.125 * side**2 * math.sqrt(fourth_derivative), 0.0))
     if nu != math.inf:
-        for order in (nu, *ROUGHER):
+        for order in (nu, *ROUGHER_ORDERS):
             if order <= nu and order < 2.0:
                 ratio = _spectral_constant(nu) / _spectral_constant(order)
                 flat = 0.0 if order == 1.5 else 1.0 if order < 0.5 else 0.5

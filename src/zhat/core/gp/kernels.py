@@ -30,7 +30,7 @@ LARGEST_NU = 500.0
 SMALLEST_Z = 1e-150
 LARGEST_Z = 1450.0
 #: In a sum, e to the minus this is nothing. Smaller terms would be, too, but take ten times as long to compute.
-LARGEST_EXPONENT = 300.0
+VANISHING_EXPONENT = 300.0
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Kernel:
     def _weighted_sum(self, seen_x: FloatArray, seen_c: FloatArray, weights: FloatArray) -> FloatArray:
         result = np.empty(len(seen_x))
         stretched_c = seen_c * self.inverse_lengths
-        farthest = 2.0 * LARGEST_EXPONENT if self.nu == math.inf else LARGEST_EXPONENT**2
+        farthest = 2.0 * VANISHING_EXPONENT if self.nu == math.inf else VANISHING_EXPONENT**2
         buffer: FloatArray | None = None
         for rows in blocks(len(seen_x), len(seen_c)):
             n = rows.stop - rows.start

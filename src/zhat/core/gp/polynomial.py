@@ -27,7 +27,7 @@ SMALLEST_NEW_SHARE = 1e-8
 #: An entry is left out as if at least so much of it were not its own: of one that outweighs all others, rounding is.
 SMALLEST_FREEDOM = 1e-5
 #: A residual this small, as a share of the values, is rounding.
-ROUNDING = 1e-11
+RESIDUAL_ROUNDING = 1e-11
 #: Terms are those of the energy if they predict values that are left out to within this share of them.
 EXACT = 1e-6
 #: How well low values are to be known before high ones count, in units of height.
@@ -35,7 +35,7 @@ LOW_SD = 1.0
 #: High values are believed to within a share of their height: no less than this, whatever the residuals.
 SMALLEST_DOUBT = 1e-12
 #: Residuals of heights below this are of no interest.
-SMALLEST_SPREAD = 1e-4
+SMALLEST_RESIDUAL_SPREAD = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +116,7 @@ def choose_terms(
         coefficients=np.asarray(coefficients, dtype=float),
         is_exact=pursuit.is_exact,
         doubt=max(float(np.max(of_far, initial=0.0)), SMALLEST_DOUBT) if pursuit.is_exact else largest_doubt,
-        spread=max(float(np.linalg.norm(pursuit.residual)) / float(np.linalg.norm(trust)), SMALLEST_SPREAD),
+        spread=max(float(np.linalg.norm(pursuit.residual)) / float(np.linalg.norm(trust)), SMALLEST_RESIDUAL_SPREAD),
         log_choices=_log_choices(len(everything.terms) - n_given, max(len(pursuit.chosen) - n_given, 0)),
     )
 
@@ -153,7 +153,7 @@ class _Pursuit:
     @property
     def is_over(self) -> bool:
         """Whether nothing but rounding is left."""
-        return float(np.linalg.norm(self.residual)) <= ROUNDING * self._size
+        return float(np.linalg.norm(self.residual)) <= RESIDUAL_ROUNDING * self._size
 
     def take(self, place: int | None = None) -> bool:
         """Choose a column, by default the one that explains most, if it has anything to add; return whether it had."""
