@@ -4,7 +4,7 @@ BIN := .venv/bin
 # One BLAS thread a process: the tests run on every core already, and results do not depend on the machine.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test test-minimum lint bench accuracy cost coverage noise plan certificate curve studies gallery docs clean
+.PHONY: demo test test-minimum test-newest lint bench accuracy cost coverage noise plan certificate curve studies gallery docs clean
 
 demo: .venv/installed
 	$(ONE_THREAD) $(BIN)/zhat demo
@@ -23,6 +23,12 @@ build/minimum/installed: pyproject.toml scripts/minimum.py
 	build/minimum/bin/python -m pip install --quiet --disable-pip-version-check \
 	    --constraint build/minimum/constraints.txt --editable '.[dev]'
 	touch $@
+
+# With the newest releases of today, in an environment that is made anew each time.
+test-newest:
+	rm -rf build/newest
+	scripts/environment $(PYTHON) build/newest
+	$(ONE_THREAD) build/newest/bin/python -m pytest -n auto --dist worksteal tests/unit
 
 lint: .venv/installed
 	$(BIN)/ruff check .

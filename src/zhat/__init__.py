@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zhat_command
 from zhat import errors, estimators, problems, theory
 from zhat.core.gp.kernels import Kernel
 from zhat.errors import (
@@ -69,4 +70,8 @@ __all__ = [
     "theory",
 ]
 
+#: The one place that says it: what is built takes it from here.
 __version__ = "0.1.0"
+
+# It comes first for `python -m zhat`, which is ready for signals from there on; nobody needs it as part of zhat.
+del zhat_command

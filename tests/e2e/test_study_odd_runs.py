@@ -93,15 +93,20 @@ def test_a_signal_before_the_first_evaluation_stops_at_once_and_says_how_to_go_o
     assert run(tmp_path, "run", "study.toml")[0] == 0
 
 
+#: The command, and the package as a program.
+BEGINNINGS = {"zhat": ("-c", "from zhat_command import main; main()"), "python -m zhat": ("-m", "zhat")}
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_while_zhat_itself_is_imported(tmp_path, number):
+@pytest.mark.parametrize("beginning", BEGINNINGS.values(), ids=BEGINNINGS)
+def test_a_signal_while_zhat_itself_is_imported(tmp_path, number, beginning):
     write(tmp_path, "def energy(x):\n    return float(x[0])\n")
     # Stands before a library that zhat imports.
     slow = "import pathlib, time\npathlib.Path('beginning').touch()\ntime.sleep(60)\n"
     (tmp_path / "threadpoolctl.py").write_text(slow)
     path = f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     process = subprocess.Popen(
-        [sys.executable, "-c", "from zhat_command import main; main()", "run", "study.toml"],
+        [sys.executable, *beginning, "run", "study.toml"],
         cwd=tmp_path, env={**os.environ, "PYTHONPATH": path}, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     until((tmp_path / "beginning").exists)
@@ -110,8 +115,9 @@ def test_a_signal_while_zhat_itself_is_imported(tmp_path, number):
     assert (process.returncode, err) == (3, "zhat: stopped before anything was begun\n")
 
 
-def test_the_command_is_the_command_line(tmp_path):
-    call = [sys.executable, "-c", "from zhat_command import main; main()", "--version"]
+@pytest.mark.parametrize("beginning", BEGINNINGS.values(), ids=BEGINNINGS)
+def test_the_command_is_the_command_line(tmp_path, beginning):
+    call = [sys.executable, *beginning, "--version"]
     done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (0, f"zhat {zhat.__version__}\n")
 

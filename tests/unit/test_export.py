@@ -12,8 +12,11 @@ import scipy.stats as st
 
 import zhat
 
-#: Where the newer major of ArviZ lies beside the older one.
-NEWER_ARVIZ = Path(sys.prefix) / "arviz-1"
+#: For each major of ArviZ, where it lies and what it makes of draws. The newer one lies beside the older; it needs
+#: NumPy 2, and there is none of it among the oldest releases.
+ARVIZ = {"0": ("", "InferenceData")}
+if int(np.__version__.partition(".")[0]) >= 2:
+    ARVIZ["1"] = (str(Path(sys.prefix) / "arviz-1"), "DataTree")
 
 READ_BY_ARVIZ = """
 import warnings
@@ -37,10 +40,9 @@ def found():
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("path", "expected"), [("", ["0", "InferenceData"]), (str(NEWER_ARVIZ), ["1", "DataTree"])], ids=["old", "new"]
-)
-def test_arviz_reads_the_draws(found, tmp_path, path, expected):
+@pytest.mark.parametrize("expected", ARVIZ)
+def test_arviz_reads_the_draws(found, tmp_path, expected):
+    path, container = ARVIZ[expected]
     found.save(tmp_path / "found.json")
     done = subprocess.run(
         [sys.executable, "-c", READ_BY_ARVIZ, tmp_path / "found.json", tmp_path / "draws.nc"],
@@ -49,7 +51,7 @@ def test_arviz_reads_the_draws(found, tmp_path, path, expected):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     major, kind, log_z, names = done.stdout.split()[-4:]
-    assert [major, kind] == expected
+    assert (major, kind) == (expected, container)
     assert float(log_z) == found.log_z
     assert names == "shift,scale"
 

@@ -27,7 +27,6 @@ PICTURE_ENDINGS = (".png", ".pdf", ".svg")
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     help="Normalizing constants of expensive, noisy, query-only energies, from a few hundred evaluations.",
 )
 
@@ -38,7 +37,7 @@ study_commands.register(app)
 def main() -> None:
     """Run the command line; what zhat refuses is said in one line, with exit status 2."""
     try:
-        app()
+        app(prog_name="zhat")
     except zhat.ZhatError as error:
         console = Console(stderr=True)
         console.print("[bold red]zhat:[/]", end=" ")
