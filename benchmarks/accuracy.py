@@ -5,8 +5,9 @@
 Every problem of the paper's protocol at λ = 0.5, 5 and 10 (1 too for the point spread functions), σ = 0, 0.01 and
 0.1, T = 64, 128 and 256, five seeds. All methods at one seed see the same stream of noise (`study_grid`). Finished
 runs are kept in build/accuracy; after a change of a method, ``--redo`` it. The whole study writes accuracy.csv,
-accuracy-concentrated.csv and docs/accuracy.md with its picture; a part of it (other options, or runs still missing)
-writes the same into the folder of its runs.
+accuracy-concentrated.csv and accuracy-methods.csv, and of these docs/accuracy.md with its picture and the README's
+table, which accuracy_page.py makes of the tables alone; a part of it (other options, or runs still missing) writes
+the same into the folder of its runs, but for the README.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from accuracy_page import write_readme
 from accuracy_report import Comparison, write_report
 from study_grid import (
     DOCS,
@@ -126,6 +128,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         f"{command}; {given.seeds} seeds",
         (RESULTS, DOCS) if whole else (Path(given.out), Path(given.out)),
     )
+    if whole:
+        write_readme(RESULTS, DOCS.parent / "README.md")
     print(f"{len(outcomes)} of {len(runs)} runs are finished, {np.sum([o.seconds for o in outcomes.values()]):.0f} s")
 
 

@@ -23,6 +23,7 @@ import numpy as np
 
 import zhat
 from study_grid import RESULTS, write_table
+from zhat.problem.points import Points
 
 # The same tools that the tests use, with larger numbers.
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
@@ -70,7 +71,7 @@ def overhead(folder: Path) -> list[Line]:
     study = zhat.Study.open(path)
     _ = study.evaluations
     opened = time.perf_counter() - begun
-    task, facts, nothing = study.settings.task(0), study.evaluations, np.empty((0, 2))
+    task, facts, nothing = study.settings.task(0), study.evaluations, Points.none(2)
     own = median_ms(lambda: study.settings.estimator.ask(task, facts, nothing, 1))
     asked: list[zhat.Point] = []
     ask = median_ms(lambda: asked.extend(study.ask()))

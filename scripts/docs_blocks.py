@@ -3,13 +3,15 @@
     python -W error scripts/docs_blocks.py docs/index.md [--write]
 
 - Blocks of Python are run; one with a title is written to the file of that name instead, as is any other titled block.
-- A block of text after one of Python is what that prints; numbers may differ by 1% or by 0.01, and by a factor of two
-  after the comment ``<!-- about -->``. A line that is "..." stands for any lines.
+- A block of text after one of Python is what that prints. An estimate, "value ± error", may differ by three of its
+  errors, and the error by a factor of three (errors below 1e-5 are alike); so may the ends of the 95% interval beside
+  it. Other numbers may differ by 1% or by 0.01, and by a factor of three after the comment ``<!-- about -->``. A
+  line that is "..." stands for any lines.
 - Commands after ``$`` in blocks of console are run, in the same folder; what follows is what they print. A comment
   ``# status 3`` says what they end with if not with 0.
 - An HTML comment ``<!-- setup`` holds code that readers need not see.
 
-With ``--write``, what is printed takes the place of what is shown.
+With ``--write``, what is printed takes the place of what is shown; a block with "..." is kept if it is still right.
 """
 
 from __future__ import annotations
@@ -24,6 +26,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 NUMBER = re.compile(r"[-+−]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+#: An estimate as it is printed: its value, its standard error, and the ends of its interval if they follow.
+ESTIMATE = re.compile(
+    rf"(?P<value>{NUMBER.pattern}) +± +(?P<error>{NUMBER.pattern})"
+    rf"(?: +\(95%: (?P<low>{NUMBER.pattern}) to (?P<high>{NUMBER.pattern})\))?"
+)
+#: An estimate may be off what is shown by this many standard errors, and a standard error by this factor.
+LARGEST_SHIFT, LARGEST_FACTOR = 3.0, 3.0
+#: Standard errors below this are alike: they depend on which points were chosen last, and that on rounding.
+NEGLIGIBLE = 1e-5
+#: Half width of a 95% interval, in standard errors.
+TWO_SIDED_95 = 1.96
 FENCE = re.compile(r"^```(\w+)?(?: title=\"([^\"]+)\")?\s*$")
 STATUS = re.compile(r"# status (\d+)$")
 #: A file name in what a command prints, which begins with a folder that is another one each time.
@@ -97,10 +110,49 @@ def _alike(shown: str, printed: str, about: bool) -> bool:
     words = [" ".join(NUMBER.sub("#", line).split()) for line in (shown, printed)]
     if words[0] != words[1]:
         return False
-    pairs = zip(NUMBER.findall(shown), NUMBER.findall(printed), strict=True)
-    numbers = [tuple(float(text.replace("−", "-")) for text in pair) for pair in pairs]
-    share = 0.5 if about else 0.01
-    return all(abs(one - other) <= max(0.01, share * max(abs(one), abs(other))) for one, other in numbers)
+    estimates = zip(ESTIMATE.finditer(shown), ESTIMATE.finditer(printed), strict=True)
+    if not all(_same_estimate(one, other) for one, other in estimates):
+        return False
+    rest = (NUMBER.findall(ESTIMATE.sub("", line)) for line in (shown, printed))
+    share = 1.0 - 1.0 / LARGEST_FACTOR if about else 0.01
+    return all(
+        abs(one - other) <= max(0.01, share * max(abs(one), abs(other)))
+        for one, other in ((_number(texts[0]), _number(texts[1])) for texts in zip(*rest, strict=True))
+    )
+
+
+def _same_estimate(shown: re.Match[str], printed: re.Match[str]) -> bool:
+    """Return whether two estimates agree within their errors, as far as their digits tell."""
+
+    def pair(name: str) -> tuple[float, float]:
+        return _number(shown[name]), _number(printed[name])
+
+    def digits(name: str) -> float:
+        return max(_last_digit(shown[name]), _last_digit(printed[name]))
+
+    errors = pair("error")
+    small, large = min(errors), max(errors)
+    if large > max(LARGEST_FACTOR * small, NEGLIGIBLE) + digits("error"):
+        return False
+    shift = max(LARGEST_SHIFT * large, NEGLIGIBLE)
+    value, other = pair("value")
+    if abs(value - other) > shift + digits("value"):
+        return False
+    # An end moves with the value, and with the error.
+    ends = [name for name in ("low", "high") if shown[name] is not None]
+    return all(
+        abs(pair(name)[0] - pair(name)[1]) <= shift + TWO_SIDED_95 * (large - small) + digits(name) for name in ends
+    )
+
+
+def _number(text: str) -> float:
+    return float(text.replace("−", "-"))
+
+
+def _last_digit(text: str) -> float:
+    """Return what one unit of a number's last digit is worth."""
+    mantissa, _, exponent = text.partition("e")
+    return 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
 
 
 def run_command(line: str) -> str:
@@ -123,8 +175,17 @@ def run_console(block: Block, check: bool) -> str:
         printed = run_command(command)
         if shown.strip() and check:
             compare(shown, printed, block.about)
-        made += f"$ {command}\n" + (FOLDER.sub("", printed) if shown.strip() else "")
+        made += f"$ {command}\n" + (renewed(shown, FOLDER.sub("", printed), block.about) if shown.strip() else "")
     return made
+
+
+def renewed(shown: str, printed: str, about: bool) -> str:
+    """Return what a page is to show: what was printed, or what it leaves out of that if that is still right."""
+    if "..." in (line.strip() for line in shown.split("\n")):
+        with contextlib.suppress(Mismatch):
+            compare(shown, printed, about)
+            return shown
+    return printed
 
 
 def run_python(block: Block, path: Path, namespace: dict[str, object]) -> str:
@@ -150,9 +211,9 @@ def run_page(path: Path, write: bool = False) -> None:
             elif block.language == "python":
                 printed = run_python(block, path, namespace)
             elif block.language == "text" and block.follows_code:
-                made[block.line] = (block.text.count("\n"), printed)
                 if not write:
                     compare(block.text, printed, block.about)
+                made[block.line] = (block.text.count("\n"), renewed(block.text, printed, block.about))
             elif block.language == "console":
                 made[block.line] = (block.text.count("\n"), run_console(block, not write))
         except Mismatch as error:

@@ -1,6 +1,8 @@
-"""Draw the pictures of the documentation from runs made here: those of method.md, and those that pages draw themselves.
+"""Draw the pictures of the documentation from runs made here.
 
-    python scripts/docs_pictures.py [method] [pages] [gallery]
+They are those of method.md, the one of the first page, those that pages draw themselves, and those of the gallery.
+
+    python scripts/docs_pictures.py [method] [demo] [pages] [gallery]
 
 Look at each before you commit it.
 """
@@ -149,6 +151,49 @@ def draw_two_batches() -> None:
     save(figure, "method-two-batches.png")
 
 
+def draw_demo() -> None:
+    """Draw what `zhat demo` finds on Ackley's function, in letters that can be read at the width of a page."""
+    problem, seeds = zhat.problems.get("ackley", dim=2), range(5)
+    truth = problem.log_z(5.0)
+    runs = {
+        method: [
+            zhat.estimate(problem.energy, problem.bounds, 5.0, 256, method=method, seed=seed, vectorized=True)
+            for seed in seeds
+        ]
+        for method in zhat.estimators.METHODS
+    }
+    plt.rcParams.update({"font.size": 11})
+    figure = plt.figure(figsize=(8.6, 7.4), layout="constrained")
+    above, below = figure.subfigures(2, 1, height_ratios=[1.35, 1.0])
+    axes = above.subplots(1, 2, sharey=True)
+    side = np.linspace(-2.0, 2.0, 161)
+    points = np.stack(np.meshgrid(side, side, indexing="xy"), axis=-1).reshape(-1, 2)
+    highest = float(np.max(problem.energy(points)))
+    for axis, method in zip(axes, ("auto", "mvs-exact"), strict=True):
+        est = runs[method][0]
+        assert isinstance(est.estimator, zhat.estimators.Adaptive | zhat.estimators.TwoBatch)
+        surface, n_before = est.estimator.surface(est.task, est.evaluations)
+        # What is above anything there is would only take the colours away from the rest.
+        values = np.clip(surface(est.domain.to_unit(points)), 0.0, highest).reshape(161, 161)
+        axis.contourf(side, side, values, levels=np.linspace(0.0, highest, 25), cmap="viridis")
+        axis.plot(*est.evaluations.x[:n_before].T, "o", ms=4, color="white", mec="black", mew=0.5, label="design")
+        axis.plot(*est.evaluations.x[n_before:].T, "o", ms=4, color=ORANGE, mec="black", mew=0.5, label="draws")
+        axis.set(aspect="equal", title=f"{method}: where it looked", xlim=(-2.08, 2.08), ylim=(-2.08, 2.08))
+    above.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
+    errors = below.subplots()
+    for row, (_, found) in enumerate(runs.items()):
+        off = np.array([abs(np.expm1(run.log_z - truth)) for run in found])
+        errors.plot(off, np.full(len(off), row), "o", ms=6, color=BLUE, alpha=0.55, mew=0)
+        errors.plot([np.median(off)] * 2, [row - 0.3, row + 0.3], color=ORANGE, lw=3)
+    errors.set(xscale="log", xlabel="relative error |Ẑ/Z − 1| of 5 runs, and their median")
+    errors.set_yticks(range(len(runs)), list(runs))
+    errors.invert_yaxis()
+    errors.grid(axis="x", color="#dddddd", lw=0.7)
+    above.suptitle("Ackley's function at λ = 5 from 256 queries: surrogates, and the points they rest on")
+    plt.rcdefaults()
+    save(figure, "demo.png")
+
+
 def save(figure: plt.Figure, name: str) -> None:
     """Write a picture with a palette, which is all that such drawings need."""
     figure.savefig(IMAGES / name, dpi=110)
@@ -182,11 +227,11 @@ def draw_gallery() -> None:
 
 
 def main() -> None:
-    """Draw everything, or what is named: method, pages, gallery."""
+    """Draw everything, or what is named: method, demo, pages, gallery."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    wanted = sys.argv[1:] or ["method", "pages", "gallery"]
-    for name, draw in (("method", draw_method), ("pages", draw_pages), ("gallery", draw_gallery)):
-        if name in wanted:
+    drawings = {"method": draw_method, "demo": draw_demo, "pages": draw_pages, "gallery": draw_gallery}
+    for name, draw in drawings.items():
+        if name in (sys.argv[1:] or drawings):
             draw()
 
 

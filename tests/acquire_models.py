@@ -1,4 +1,4 @@
-"""Models of a bowl, and the points that each wish of an acquisition is for, by whole matrices."""
+"""Models of a bowl, and the points that each acquisition criterion is for, by whole matrices."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from zhat.core.arrays import sobol
 from zhat.core.design import acquire
-from zhat.core.design.acquire import choose_batch, shares, turns
+from zhat.core.design.acquire import Batch, choose_batch, shares, turns
 from zhat.core.gp.kernels import Kernel, SumKernel
 from zhat.core.gp.process import GaussianProcess
 from zhat.core.heights.envelope import envelope_at
@@ -53,21 +53,19 @@ def region_of(model, n=200):
 def choose(
     surrogate, candidates, region, n, noise=0.0, pending=NONE_PENDING, start=0, explore_every=3, searching=False
 ):
-    return choose_batch(
-        surrogate, candidates, region, n, noise, pending, start=start, explore_every=explore_every, searching=searching
-    )
+    return choose_batch(surrogate, candidates, region, pending, Batch(n, start, noise, explore_every, searching))
 
 
-def starts_of(wish, explore_every=3, walled=False, n=48):
-    """Return how many points come before each of the first that are this wish's."""
-    return [start for start, turn in enumerate(turns(shares(explore_every, False, walled), 0, n)) if turn is wish]
+def starts_of(criterion, explore_every=3, walled=False, n=48):
+    """Return how many points come before each of the first that are this criterion's."""
+    return [start for start, turn in enumerate(turns(shares(explore_every, False, walled), 0, n)) if turn is criterion]
 
 
 def without(candidates, point):
     return candidates[np.any(candidates != point, axis=1)]
 
 
-def gap_wishes(surrogate, candidates, others):
+def gap_scores(surrogate, candidates, others):
     """Return how large a gap each candidate is in the middle of, one by one."""
     z, known = surrogate.model.coordinates(candidates), surrogate.model.coordinates(others)
     known = np.vstack([surrogate.model.process.x, known])
@@ -89,5 +87,5 @@ def best_hidden(surrogate, candidates, far):
     hidden = (value > lower) & (value - acquire.DOUBTFUL_SDS * sd < lower)
     assert 1 < np.sum(hidden) < np.sum(value > lower)
     # Where least is known, or where least would have to be wrong.
-    wish = sd if far else -(value - low) / sd
-    return np.flatnonzero(hidden)[np.argmax(wish[hidden])]
+    score = sd if far else -(value - low) / sd
+    return np.flatnonzero(hidden)[np.argmax(score[hidden])]

@@ -67,7 +67,7 @@ def submit_range(pool: Pool, n: int) -> None:
 
 
 def check_contract(make: Callable[[Evaluate], Pool]) -> None:
-    """Check what every pool promises, on one that ``make`` makes: a closure and a lambda are evaluated."""
+    """Check what every pool expects, on one that ``make`` makes: a closure and a lambda are evaluated."""
     offset = 1.0
     (plus_offset,) = (lambda x: Outcome(float(x[0]) + offset, noise_std=0.5),)
 

@@ -1,7 +1,7 @@
 """How fast the relative error of Z can fall with the budget T: the paper's Theorems 1 to 4 and Table 1, as numbers.
 
 The inverse temperature is λ = Θ(T^c), or Θ(log T), and the noise σ = Θ(T^a), or none. A bound T^p (log T)^q is given by
-its exponents p and q. They are floats, and two that agree to `TOLERANCE` are the same, so that a caller's
+its exponents p and q. They are floats, and two that agree to `EXPONENT_TOLERANCE` are the same, so that a caller's
 ``c = (2 * nu + d) / (4 * nu + 4 * d)`` lies on the border of a condition and not a rounding error beside it.
 
 Where this module and the paper differ (1 to 3 are line 9 of the reading notes):
@@ -27,7 +27,7 @@ from zhat.errors import InvalidArgument
 from zhat.util.checks import whole
 
 #: Exponents closer than this, relatively or absolutely, are the same.
-TOLERANCE = 1e-12
+EXPONENT_TOLERANCE = 1e-12
 _POSITIVE = "a finite number above 0"
 
 Term = Literal["noiseless", "noise", "both"]
@@ -369,7 +369,7 @@ def format_table1() -> str:
 
 def _compare(x: float, y: float) -> int:
     """Return -1, 0 or 1 as x is below, the same as, or above y."""
-    return 0 if math.isclose(x, y, rel_tol=TOLERANCE, abs_tol=TOLERANCE) else 1 if x > y else -1
+    return 0 if math.isclose(x, y, rel_tol=EXPONENT_TOLERANCE, abs_tol=EXPONENT_TOLERANCE) else 1 if x > y else -1
 
 
 def _short(value: float) -> str:

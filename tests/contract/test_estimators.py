@@ -9,6 +9,7 @@ import zhat
 from energies import skewed_1d, skewed_2d
 from zhat.estimators import METHODS, MaximumVariance, PiecewiseConstant, PiecewiseConstantMonteCarlo, Task, TwoBatch
 from zhat.problem.evaluations import Evaluations, Outcome
+from zhat.problem.points import Points
 from zhat.surface.process import SurrogateSettings
 
 EVERY = {
@@ -63,7 +64,7 @@ def test_points_do_not_depend_on_how_many_are_asked_for_at_a_time(estimator):
     def collect(portion):
         facts = Evaluations.empty(2)
         while len(facts) < task.budget:
-            points = estimator.ask(task, facts, np.empty((0, 2)), portion)
+            points = np.asarray(estimator.ask(task, facts, Points.none(2), portion))
             if len(points) == 0:
                 break
             facts = facts.extended(points, points, [Outcome(float(skewed_2d(point))) for point in points])
@@ -79,9 +80,9 @@ def test_points_do_not_depend_on_how_many_are_asked_for_at_a_time(estimator):
 def test_pending_points_are_not_asked_for_again(estimator):
     task = Task(dim=2, inverse_temperature=3.0, budget=21, seed=4)
     nothing = Evaluations.empty(2)
-    first = estimator.ask(task, nothing, np.empty((0, 2)), 3)
-    more = estimator.ask(task, nothing, first, 3)
-    together = estimator.ask(task, nothing, np.empty((0, 2)), 6)
+    first = estimator.ask(task, nothing, Points.none(2), 3)
+    more = estimator.ask(task, nothing, Points.from_place(np.asarray(first), 0), 3)
+    together = estimator.ask(task, nothing, Points.none(2), 6)
     assert np.array_equal(np.vstack([first, more]), together)
 
 

@@ -8,6 +8,7 @@ import pytest
 import zhat
 from zhat.estimators import METHODS
 from zhat.problem.evaluations import Outcome
+from zhat.problem.points import Points
 
 BOUNDS = {"u": (-1.0, 2.0), "v": (0.0, 3.0)}
 BUDGET = 40
@@ -164,5 +165,5 @@ def test_a_grid_that_is_told_in_any_order_is_the_same_grid(at):
         facts.x[order], facts.unit[order], facts.y[order], facts.failure, facts.seconds[order], facts.noise_std[order]
     )
     assert estimator.estimate(plain.task, told).log_z + plain.domain.log_volume == pytest.approx(plain.log_z, abs=1e-12)
-    asked = estimator.ask(plain.task, told.head(49), np.empty((0, 2)), 49)
+    asked = estimator.ask(plain.task, told.head(49), Points.none(2), 49)
     assert np.array_equal(asked, facts.unit[49:])

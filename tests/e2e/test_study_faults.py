@@ -71,7 +71,7 @@ def test_commands_that_begin_the_same_study_at_once_all_end_well(tmp_path):
         assert study.n_told == 12
 
 
-def on_a_small_disk(tmp_path, script, size=1000):
+def on_a_small_disk(tmp_path, script, size=1600):
     folder = tmp_path / "disk"
     folder.mkdir()
     (tmp_path / "script.py").write_text(textwrap.dedent(script))
@@ -166,7 +166,7 @@ def test_values_that_a_full_disk_does_not_take_are_printed(tmp_path):
         exported = subprocess.run([program, "export", "study.toml"], cwd=folder, capture_output=True, text=True)
         print(done.stderr, exported.stdout, sep="=====")
         """,
-        size=700,
+        size=1200,
     )
     errors, exported = printed.split("=====")
     stored = [line.split(",") for line in exported.strip().splitlines()[1:]]
@@ -252,15 +252,14 @@ def test_a_damaged_file_is_said_and_what_was_told_can_be_exported(damage, tmp_pa
     path, kept = told_study(tmp_path)
     assert not path.with_name("study.db-wal").exists()
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(zhat.FileError, match="zhat export --salvage"), zhat.Study.open(path) as study:
+    with pytest.raises(zhat.FileError, match=r"zhat repair .* zhat export --salvage"), zhat.Study.open(path) as study:
         # Damage may show only when the rows are read.
         assert len(study.evaluations) == len(kept)
     command = shutil.which("zhat", path=str(sys.executable).rpartition("/")[0])
     done = subprocess.run([command, "export", "--salvage", path], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     rows = [line.split(",") for line in done.stdout.splitlines()[1:]]
-    # Whatever was in pages that are still there: at least a quarter, and every one to the last bit.
-    assert len(rows) > 150
+    assert [int(row[0]) for row in rows] == list(range(1, len(kept) + 1))
     for row in rows:
         place = int(row[0]) - 1
         assert [float(cell) for cell in row[1:4]] == [*kept.x[place], kept.y[place]]
@@ -291,10 +290,11 @@ def test_one_bit_of_the_log_of_a_killed_run_costs_nothing(tmp_path):
 
     for _ in range(2):
         shown = run("show")
-        assert shown.returncode == 2, shown
-        assert "study.db-wal is damaged" in shown.stderr and "56 told values can be saved" in shown.stderr, shown
+        assert shown.returncode == 0 and "spent     56 of 100 evaluations" in shown.stdout, shown
+    # Who only reads leaves it as it is.
     assert log.read_bytes() == content
-    rows = [line.split(",") for line in run("export", "--salvage").stdout.splitlines()[1:]]
-    assert len(rows) == 56 and all(row[1] == row[2] for row in rows)
+    for arguments in (["export"], ["export", "--salvage"]):
+        rows = [line.split(",") for line in run(*arguments).stdout.splitlines()[1:]]
+        assert len(rows) == 56 and all(row[1] == row[2] for row in rows)
     assert run("repair").returncode == 0
     assert "spent     56 of 100 evaluations" in run("show").stdout

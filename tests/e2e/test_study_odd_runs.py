@@ -165,7 +165,8 @@ def test_a_terminal_has_nothing_to_obey_of_studies_that_were_made_elsewhere_eith
     with zhat.Study.create(tmp_path / "study.db", {"a": (0, 1)}, budget=4, method="mc", seed=3) as study:
         for point in study.ask(2):
             study.fail(point.id, "why")
-        study._store._connection.execute("UPDATE points SET failure = char(27) || '[2J'")
+        with study._store.writing() as cursor:
+            cursor.execute("UPDATE points SET failure = char(27) || '[2J'")
     assert "\x1b[2J" in run(tmp_path, "export", "study.db")[1]
     command = f"{ZHAT} export study.db; {ZHAT} show study.db; {ZHAT} export --salvage study.db"
     shown = subprocess.run(

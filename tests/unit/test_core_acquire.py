@@ -11,7 +11,7 @@ from acquire_models import (
     NONE_PENDING,
     SPECS,
     choose,
-    gap_wishes,
+    gap_scores,
     model_of,
     region_of,
     starts_of,
@@ -19,7 +19,7 @@ from acquire_models import (
 )
 from zhat.core.arrays import sobol
 from zhat.core.design import acquire
-from zhat.core.design.acquire import Wish, _Conditioned, distances_to_nearest, log_sinh
+from zhat.core.design.acquire import Criterion, _Conditioned, distances_to_nearest, log_sinh
 from zhat.core.gp.kernels import Kernel
 from zhat.core.gp.process import GaussianProcess
 from zhat.core.heights.envelope import envelope_at
@@ -149,7 +149,7 @@ def test_what_is_neither_for_a_gap_nor_to_explore_takes_most_off_the_variance_of
         return noise / model.height_and_slope(points)[1] ** 2
 
     # Two in a row, which are for nothing else.
-    starts = starts_of(Wish.INTEGRAL)
+    starts = starts_of(Criterion.INTEGRAL)
     first = next(start for start in starts if start + 1 in starts)
     chosen = choose(Surrogate(model, None), candidates, region, 2, noise, start=first)
     process = model.process
@@ -173,12 +173,12 @@ def test_a_search_goes_where_a_lower_bound_is_lowest():
     np.testing.assert_array_equal(chosen[0], candidates[best])
 
 
-@pytest.mark.parametrize("wish", [Wish.BORDER, Wish.FAR])
+@pytest.mark.parametrize("score", [Criterion.BORDER, Criterion.FAR])
 @pytest.mark.parametrize("spec", ["integrand", "root"])
-def test_the_integrand_or_its_root_has_all_that_may_hide_in_the_variance_of_the_integral(spec, wish):
+def test_the_integrand_or_its_root_has_all_that_may_hide_in_the_variance_of_the_integral(spec, score):
     model = model_of(Kernel(2.5, 0.25, 1e-3 if spec == "integrand" else 0.1), spec=SPECS[spec], noise=1e-6)
     candidates, region = sobol(200, 2, 3), region_of(model)
-    chosen = choose(Surrogate(model, None), candidates, region, 1, start=starts_of(wish)[0])
+    chosen = choose(Surrogate(model, None), candidates, region, 1, start=starts_of(score)[0])
     best = np.argmax(_Conditioned(model, candidates, region, 0.0).reduction())
     np.testing.assert_array_equal(chosen[0], candidates[best])
 
@@ -191,7 +191,7 @@ def test_one_in_many_looks_where_least_is_known():
     assert not np.any(
         (height > acquire.MODE_HEIGHT) & ((height - acquire.MODE_HEIGHT) < acquire.DOUBTFUL_SDS * np.sqrt(variance))
     )
-    chosen = choose(Surrogate(model, None), candidates, region, 1, start=starts_of(Wish.FAR_ANYWAY)[0])
+    chosen = choose(Surrogate(model, None), candidates, region, 1, start=starts_of(Criterion.FAR_ANYWAY)[0])
     np.testing.assert_array_equal(chosen[0], candidates[np.argmax(variance)])
 
 
@@ -213,7 +213,7 @@ def test_where_there_are_walls_one_in_a_few_looks_for_them():
     walls = Walls.around(x, x[:, 0] < 0.6)
     candidates = sobol(200, 2, 3)
     chosen = choose(Surrogate(model, walls), candidates, region_of(model), 8)
-    looks = chosen[starts_of(Wish.WALL, walled=True, n=8)]
+    looks = chosen[starts_of(Criterion.WALL, walled=True, n=8)]
     assert len(looks) == 4
     assert np.all(np.abs(looks[:, 0] - 0.6) < 0.1)
     # Not all at one place.
@@ -257,11 +257,11 @@ def test_one_in_a_few_goes_where_most_of_the_integrand_is_farthest_from_any_poin
     surrogate = Surrogate(model_of(KERNELS["smooth"], SPECS[spec].process_trend, SPECS[spec]), walls)
     candidates, pending, region = sobol(80, 2, 3), sobol(3, 2, 5), region_of(surrogate.model)
     batch = choose(surrogate, candidates, region, 24, 0.01, pending)
-    for number in starts_of(Wish.GAP, walled=walled, n=len(batch)):
+    for number in starts_of(Criterion.GAP, walled=walled, n=len(batch)):
         # Of data, of points that are being observed and of points chosen earlier.
-        wish = gap_wishes(surrogate, candidates, np.vstack([pending, batch[:number]]))
+        score = gap_scores(surrogate, candidates, np.vstack([pending, batch[:number]]))
         taken = np.array([np.any(np.all(batch[:number] == point, axis=1)) for point in candidates])
-        np.testing.assert_array_equal(batch[number], candidates[np.argmax(np.where(taken, -1.0, wish))])
+        np.testing.assert_array_equal(batch[number], candidates[np.argmax(np.where(taken, -1.0, score))])
 
 
 def line_model(x, height):
@@ -273,7 +273,9 @@ def line_model(x, height):
 def gap_point(surrogate, candidates, pending):
     points = candidates[:, None]
     region = Region(points, np.full(len(points), 1.0 / len(points)))
-    return choose(surrogate, points, region, 1, 0.0, np.array(pending).reshape(-1, 1), starts_of(Wish.GAP)[0])[0, 0]
+    return choose(surrogate, points, region, 1, 0.0, np.array(pending).reshape(-1, 1), starts_of(Criterion.GAP)[0])[
+        0, 0
+    ]
 
 
 def test_on_a_line_where_all_is_alike_the_largest_gap_is_filled_first():
@@ -300,9 +302,10 @@ def test_a_search_has_no_time_for_gaps():
     model = model_of(Kernel(2.5, 0.3, 25.0))
     surrogate, candidates, region = Surrogate(model, None), sobol(100, 2, 3), region_of(model)
     chosen = {
-        tuple(choose(surrogate, candidates, region, 1, start=start, searching=True)[0]) for start in starts_of(Wish.GAP)
+        tuple(choose(surrogate, candidates, region, 1, start=start, searching=True)[0])
+        for start in starts_of(Criterion.GAP)
     }
-    gap = candidates[np.argmax(gap_wishes(surrogate, candidates, NONE_PENDING))]
+    gap = candidates[np.argmax(gap_scores(surrogate, candidates, NONE_PENDING))]
     assert len(chosen) == 1
     assert tuple(gap) not in chosen
 

@@ -199,6 +199,13 @@ def edit(path, statement, *values):
         connection.close()
 
 
+def copied(study, path):
+    """Copy a study alone; a journal beside the copy would be that of one before."""
+    path.with_name(f"{path.name}.jsonl").unlink(missing_ok=True)
+    path.write_bytes(study.read_bytes())
+    return path
+
+
 def used_study(path):
     with zhat.Study.open(path) as study:
         assert len(study.rows) == 6
@@ -212,8 +219,7 @@ def used_study(path):
 @MODEST
 @given(data=st.data())
 def test_a_study_with_edited_rows_is_opened_or_refused(tmp_path, study, data):
-    path = tmp_path / "edited.db"
-    path.write_bytes(study.read_bytes())
+    path = copied(study, tmp_path / "edited.db")
     columns = [row[1] for row in sqlite_rows(path, "PRAGMA table_info(points)")]
     column, number = data.draw(st.sampled_from(columns)), data.draw(st.integers(1, 6))
     # Numbers that no estimator could square are refused elsewhere.
@@ -239,8 +245,7 @@ def sqlite_rows(path, query):
 @given(data=st.data())
 def test_a_study_with_edited_settings_is_opened_or_refused(tmp_path, study, data):
     """With the hash that goes with them: whoever can edit them can make one."""
-    path = tmp_path / "edited.db"
-    path.write_bytes(study.read_bytes())
+    path = copied(study, tmp_path / "edited.db")
     ((text,),) = sqlite_rows(path, "SELECT value FROM meta WHERE key = 'settings'")
     document = documents({key: value for key, value in json.loads(text).items() if key != "hash"}, data)
     if isinstance(document, dict):
@@ -258,7 +263,6 @@ def test_a_study_with_edited_settings_is_opened_or_refused(tmp_path, study, data
         "UPDATE meta SET value = 7 WHERE key = 'settings'",
         "UPDATE meta SET value = '[' || replace(hex(zeroblob(50000)), '0', '[') WHERE key = 'settings'",
         "UPDATE meta SET value = '1' || hex(zeroblob(5000)) WHERE key = 'settings'",
-        "DELETE FROM meta",
         "DROP TABLE meta",
         "DROP TABLE points",
         "ALTER TABLE points ADD COLUMN colour TEXT",
@@ -277,6 +281,11 @@ def test_a_study_that_was_edited_so_that_it_cannot_be_used_says_so(study, statem
     edit(study, statement)
     with pytest.raises(zhat.ZhatError, match=r"study\.db"):
         used_study(study)
+
+
+def test_what_is_missing_from_an_edited_study_is_in_its_journal(study):
+    edit(study, "DELETE FROM meta")
+    used_study(study)
 
 
 @pytest.mark.parametrize("number", [2**63, -(2**70), 10**40])

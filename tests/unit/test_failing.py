@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 import zhat
 from zhat.core.arrays import sobol
 from zhat.core.gp.kernels import Kernel
-from zhat.core.heights.failing import CONSTANT_VARIANCE, MOST, NU, failing_region, gather, log_evidence
+from zhat.core.heights.failing import CONSTANT_VARIANCE, MOST_OUTCOMES, NU, failing_region, gather, log_evidence
 from zhat.estimators.settings import Settings
 
 SQUARE = [(0.0, 1.0)] * 2
@@ -86,7 +86,7 @@ def test_points_all_at_one_place_gather_nothing():
 
 
 @pytest.mark.parametrize("is_bad", [right_half, disc])
-@pytest.mark.parametrize("n", [64, 2 * MOST])
+@pytest.mark.parametrize("n", [64, 2 * MOST_OUTCOMES])
 def test_a_region_that_fails_is_hidden_and_the_rest_is_not(is_bad, n):
     x, query = sobol(n, 2, 0), sobol(1000, 2, 1)
     hidden = -np.expm1(-failing_region(x, is_bad(x)).height(query))

@@ -14,6 +14,7 @@ from zhat.core.heights.heights import Heights
 from zhat.core.heights.models import ModelSpec, Surrogate, fit_model
 from zhat.estimators import Task, named
 from zhat.problem.evaluations import Evaluations, Outcome
+from zhat.problem.points import Points
 
 BUDGET = 64
 
@@ -157,14 +158,14 @@ def test_a_rule_that_is_not_complete_has_no_value():
 
 def test_points_that_are_asked_for_while_others_are_pending_are_nodes_or_checks_and_new():
     task, auto = Task(1, 1.0, BUDGET), named("auto")
-    nothing = np.empty((0, 1))
-    first = auto.ask(task, Evaluations.empty(1), nothing, 16)
+    first = auto.ask(task, Evaluations.empty(1), Points.none(1), 16).unit
     told = [Outcome(value, "", 0.0) for value in smooth(first)]
     facts = Evaluations.empty(1).extended(first, first, told)
-    pending = nothing
+    pending = Points.none(1)
     for _ in range(12):
-        pending = np.vstack([pending, auto.ask(task, facts, pending, 1)])
-    asked = np.concatenate([first[:, 0], pending[:, 0]])
+        more = auto.ask(task, facts, pending, 1)
+        pending = Points(np.vstack([pending.unit, more.unit]), np.append(pending.number, more.number))
+    asked = np.concatenate([first[:, 0], pending.unit[:, 0]])
     assert len(np.unique(asked)) == len(asked)
     of_nodes = np.isin(asked, rule(task)[0])
     np.testing.assert_array_equal(np.flatnonzero(~of_nodes), CHECKS[:4])

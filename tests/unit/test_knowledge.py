@@ -87,7 +87,7 @@ def test_the_residual_is_what_the_integral_was_too_small_by():
     mean = np.zeros(40)
     y = np.where(np.arange(40) % 2 == 0, math.log(2.0), 0.0)
     found = residual((prediction_of(mean, 0.1, drawn=True),), known_of(y))
-    # Half of the draws at half of what was promised.
+    # Half of the draws at half of what was expected.
     assert found.log_ratio == pytest.approx(math.log(0.75), rel=1e-12)
     assert found.effective_share == pytest.approx(0.75**2 / ((1.0 + 0.25) / 2.0), rel=1e-12)
 
@@ -118,15 +118,17 @@ def test_points_may_be_told_in_any_order_and_twice():
     predictions = (prediction_of(mean, 0.02, drawn=True),)
     in_order = known_of(y)
     order = generator.permutation(50)
-    # All of them told again, with other noise: only the first time is what was predicted.
+    # All of them asked for and told again, with other noise: only the first time is what was predicted.
     again = y + 0.5
-    x = np.vstack([in_order.x[order], in_order.x])
-    shuffled = Knowledge(x, np.append(y[order], again), np.zeros(100), np.arange(100.0), 100)
+    x, number = np.vstack([in_order.x[order], in_order.x]), np.append(order, np.arange(50, 100))
+    shuffled = Knowledge(x, np.append(y[order], again), np.zeros(100), np.arange(100.0), 100, number=number)
     assert residual(predictions, shuffled).log_ratio == pytest.approx(residual(predictions, in_order).log_ratio)
     assert 0.8 < surprise(predictions, shuffled) < 1.2
     # A point that was known before tells nothing of a prediction.
     later = (prediction_of(mean, 0.02, start=0),)
     assert surprise((replace(later[0], start=100),), shuffled) == 1.0
+    # Neither does one of a round that was made anew of other facts, and has other points.
+    assert surprise((replace(later[0], points=later[0].points + 0.5),), shuffled) == 1.0
 
 
 def test_looks_are_counted_since_the_last_one_that_found_something():

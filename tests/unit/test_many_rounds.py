@@ -12,6 +12,7 @@ from zhat.auto.adaptive import Adaptive
 from zhat.core.arrays import sobol
 from zhat.estimators.settings import Settings
 from zhat.problem.evaluations import Evaluations, Outcome
+from zhat.problem.points import Points
 from zhat.problem.task import Task
 
 BOUNDS = [(0.0, 1.0)]
@@ -42,7 +43,7 @@ def table(x, task):
 
 
 def next_point(task, facts):
-    return Adaptive().ask(task, facts, np.empty((0, 1)), 1)
+    return Adaptive().ask(task, facts, Points.none(1), 1)
 
 
 def forget_everything(monkeypatch):

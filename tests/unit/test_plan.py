@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 import zhat
 from altered import altered
 from zhat.cli.main import app
-from zhat.result.plan import MOST, plan
+from zhat.result.plan import MOST_MORE, plan
 
 SQUARE = [(-2.0, 2.0), (-2.0, 2.0)]
 
@@ -61,7 +61,7 @@ def test_less_error_needs_more_and_the_range_holds_it():
 def test_what_is_out_of_reach_says_so():
     found = zhat.estimate(wavy, SQUARE, budget=64, noise_std=0.5, seed=0)
     planned = found.plan(1e-9)
-    assert planned.n_more == MOST
+    assert planned.n_more == MOST_MORE
     assert "more than 1e+09" in str(planned)
 
 

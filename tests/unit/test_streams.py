@@ -34,10 +34,11 @@ def test_streams_are_what_they_have_always_been(purpose):
 
 
 def test_estimators_have_no_other_source_of_random_numbers():
-    folder = Path(zhat.__file__).parent / "estimators"
+    folder = Path(zhat.__file__).parent
     makers = {
         path.name
-        for path in folder.glob("*.py")
+        for package in ("problem", "surface", "protocol", "auto", "estimators")
+        for path in (folder / package).glob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Attribute | ast.Name)
         and getattr(node, "attr", getattr(node, "id", "")) in ("default_rng", "SeedSequence", "RandomState")

@@ -9,7 +9,7 @@ import pytest
 import zhat
 from zhat.estimators import METHODS
 from zhat.problem.evaluations import Outcome
-from zhat.study.salvage import salvage
+from zhat.study.repair import repair
 from zhat.study.store import SCHEMA_VERSION
 
 BOUNDS = {"u": (-1.0, 2.0), "v": (0.0, 3.0)}
@@ -256,14 +256,14 @@ def test_what_was_withdrawn_or_replaced_does_not_come_back_from_a_damaged_file(j
         study.tell(number, -1.0, replace=True)
     for point in study.ask(3):
         study.tell(point.id, 0.25)
-    # As they are on disk while the study is open, the log included; with the header destroyed, SQLite reads nothing.
-    copy = tmp_path / "copy.db"
-    copy.write_bytes(bytes(100) + path.read_bytes()[100:])
-    log = path.with_name(path.name + "-wal")
-    if log.exists():
-        copy.with_name("copy.db-wal").write_bytes(log.read_bytes())
+    changes = study.changes
     study.close()
-    found = {point.id: point for point in salvage(copy).points}
+    # With the header destroyed, SQLite reads nothing.
+    path.write_bytes(bytes(100) + path.read_bytes()[100:])
+    repair(path)
+    with zhat.Study.open(path) as again:
+        found = {row.id: row for row in again.rows}
+        assert again.changes == changes
     assert len(found) == 100
     assert [found[number].y for number in range(1, 4)] == [0.25] * 3
     assert all(found[number].told is None and math.isnan(found[number].y) for number in range(4, 11))

@@ -1,4 +1,4 @@
-"""The picture of residuals: what others foretold of each evaluation, and what draws weigh."""
+"""The picture of residuals: what others predicted of each evaluation, and what draws weigh."""
 
 import math
 from dataclasses import replace
@@ -30,7 +30,7 @@ def noisy_estimate(method, budget=64):
     return an_estimate(method, budget, energy, noise_std=0.1, inverse_temperature=3.0)
 
 
-def test_what_is_left_out_is_foretold_by_the_others_alone():
+def test_what_is_left_out_is_predicted_by_the_others_alone():
     found = noisy_estimate("mvs", budget=12)
     data = residuals_data(found)
     process = surrogate(found.estimator.model, found.task, found.evaluations).process
@@ -69,7 +69,7 @@ def test_rounds_are_held_to_what_they_said_before(make):
     assert log_mean_exp(weights) == pytest.approx(found.diagnostics["residual"], abs=1e-12)
     share = data.effective_size / len(weights)
     assert share == pytest.approx(found.diagnostics["residual_effective_share"])
-    # What is too high to matter was compressed before it was foretold.
+    # What is too high to matter was compressed before it was predicted.
     low = np.maximum(data.observed, data.predicted) <= data.highest
     assert np.sum(low) > 20
     assert data.score[low] == pytest.approx(((data.observed - data.predicted) / data.sd)[low], rel=1e-3, abs=1e-6)
@@ -83,10 +83,10 @@ def test_predictions_of_noisy_values_are_calibrated(method):
     assert np.mean(np.abs(data.score) < 1.96) > 0.85
 
 
-def test_where_no_round_foretold_anything_each_is_left_out():
+def test_where_no_round_predicted_anything_each_is_left_out():
     found = an_estimate(budget=24)
     task = replace(found.task, n_given=24)
-    told = Adaptive().insight(task, found.evaluations).foretold
+    told = Adaptive().insight(task, found.evaluations).predicted
     assert np.all(told.left_out)
     assert told.position.tolist() == list(range(24))
     matters = told.observed < np.min(told.observed) + 2.0

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from zhat.auto.comparison import distribution, is_sure, to_be_seen, without_mirages
+from zhat.auto.comparison import distribution, is_sure, to_be_seen, without_extrapolated_modes
 from zhat.auto.correction import better_by_draws, drawn_surface
 from zhat.auto.gauss import (
     GOOD_ENOUGH,
@@ -33,7 +33,7 @@ from zhat.auto.hidden import HIDDEN_HEIGHT, fringe_error, hidden_mass, search_er
 from zhat.auto.insight import insight_of_rounds
 from zhat.auto.knowledge import Knowledge, Seen, knowledge, n_looks, residual, surprise
 from zhat.auto.landscape import landscape_of_rounds
-from zhat.auto.planning import N_DRAWS, next_points
+from zhat.auto.planning import N_DRAWS, Belief, next_points
 from zhat.auto.remembered import Kept
 from zhat.auto.rounds import Round, closing_round, first_points, first_size, latest_round
 from zhat.auto.words import description, noise_notes, notes_on_error
@@ -44,6 +44,7 @@ from zhat.core.heights.models import Model, Surrogate
 from zhat.core.heights.walls import Walls
 from zhat.core.integrate.target import QUICK, THOROUGH, Region, Target, target
 from zhat.problem.evaluations import Evaluations
+from zhat.problem.points import Points
 from zhat.problem.streams import Purpose
 from zhat.problem.task import Task
 from zhat.protocol.common import learned_shift_error, share_left
@@ -62,7 +63,7 @@ CORE_SHARE = 0.999
 SMALLEST_SEEN = 1e-6
 #: The parts of the error that are the models'.
 OF_MODELS = ("surrogate_error", "model_error", "hyperparameter_error")
-#: A curve is left to a rule that is still right at so many times the largest λ of it.
+#: A curve is left to a rule that is still right at this many times the largest λ of it.
 BEYOND_LARGEST = 1.5
 
 
@@ -75,23 +76,24 @@ class Adaptive:
     def check(self, task: Task) -> None:
         """Accept any task."""
 
-    def ask(self, task: Task, facts: Evaluations, pending: FloatArray, n: int) -> FloatArray:
+    def ask(self, task: Task, facts: Evaluations, pending: Points, n: int) -> Points:
         """Return the next points of the current round."""
         start, stop = share_left(task, facts, pending, n, task.budget)
         n_first = first_size(task)
         if start < n_first:
-            return first_points(task)[start : min(stop, n_first)]
+            return Points.from_place(first_points(task)[start : min(stop, n_first)], start)
         if stop == start:
-            return np.empty((0, task.dim))
+            return Points.none(task.dim)
         current = latest_round(task, Seen.of(facts))
         if current is None:
             # Nothing finite yet: look on all over the cube.
-            return sobol(task.budget, task.dim, task.generator(Purpose.FIRST_POINTS))[start:stop]
-        asked = {row.tobytes() for row in np.vstack([facts.unit[current.n :], pending])}
-        left = [place for place, row in enumerate(current.plan) if row.tobytes() not in asked]
-        if left:
-            return current.plan[left[: stop - start]]
-        return _fresh_plan(task, facts, pending, current, stop - start)
+            points = sobol(task.budget, task.dim, task.generator(Purpose.FIRST_POINTS))[start:stop]
+            return Points.from_place(points, start)
+        asked = Points(np.vstack([facts.unit, pending.unit]), np.concatenate([facts.number, pending.number]))
+        left = np.setdiff1d(np.arange(len(current.plan)), asked.among(current.plan, current.n)[1])[: stop - start]
+        if len(left):
+            return Points(current.plan[left], current.n + left)
+        return Points.unnumbered(_fresh_plan(task, facts, pending.unit, current, stop - start))
 
     def estimate(self, task: Task, facts: Evaluations) -> Finding:
         """Return log Z over all plausible models, with everything that it may be wrong by."""
@@ -111,7 +113,7 @@ class Adaptive:
             heights = drawn_surface(task, seen, last, last.known)
         if heights is None and is_sure(last.surrogate.model):
             return _density(task, seen)
-        heights = heights or without_mirages(last.surrogate, last.models)
+        heights = heights or without_extrapolated_modes(last.surrogate, last.models)
         return target(heights, 1.0, task.dim, task.generator(Purpose.INTEGRAL), THOROUGH, task.periodic)
 
     def surface(self, task: Task, facts: Evaluations) -> tuple[Surface, int]:
@@ -212,9 +214,8 @@ def _fresh_plan(task: Task, facts: Evaluations, pending: FloatArray, current: Ro
     asked = np.vstack([facts.unit, pending])
     nodes = None if known.is_noisy else nodes_left(task, current.surrogate, asked, density)
     n_chosen = n if nodes is None else n_nodes(len(asked), n)
-    points = next_points(
-        current.surrogate, current.predictions, known, density, draws, n_chosen, generator, unknown, nodes
-    )
+    belief = Belief(current.surrogate, known, density, draws, current.predictions)
+    points = next_points(belief, n_chosen, generator, unknown, nodes)
     return points if nodes is None else with_checks(task, current.surrogate, points, asked, n)
 
 

@@ -24,7 +24,7 @@ from zhat.core.space.torus import Periodic
 from zhat.problem.streams import Purpose
 from zhat.problem.task import Task
 
-#: Models are compared on at most so many heights when the last word is to be said, and so many of them are kept.
+#: Models are compared on at most this many heights when the last word is to be said, and this many of them are kept.
 MOST_COMPARED_LAST = 192
 MOST_KEPT = 4
 #: Steps from a model to a neighbour that is better.
@@ -42,13 +42,13 @@ MUCH_BETTER = 0.5
 WIDE = 0.1
 #: Sums of curves to try wherever heights are none: rough ones and smooth ones.
 CURVE_SMOOTHNESSES = (1.5, math.inf)
-#: Heights are tried as sums only where the highest is below so many times the height that matters, or low ones are few.
+#: Heights are tried as sums only where the highest is below this many times the height that matters, or few are low.
 HIGHEST_SUM = 100.0
 #: Warps to try, a step at a time.
 WARPS = (0.0, 0.06, 0.1, 0.15, 0.2, 0.3, 0.5)
 #: A surrogate whose height has a larger sd than this where it sees most of the integrand sees what nobody knows.
-MIRAGE_SD = 3.0
-N_MIRAGE = 128
+EXTRAPOLATED_SD = 3.0
+N_EXTRAPOLATED = 128
 #: Coordinates in which the integrand is round: those whose quantiles were taken to scores first, and others.
 Rotations = dict[bool, Coordinates]
 
@@ -169,7 +169,7 @@ def to_be_seen(surrogate: Surrogate, dim: int, generator: np.random.Generator, e
     return target(surrogate.height_to_be_seen, 1.0, dim, generator, effort, surrogate.model.coordinates.periodic)
 
 
-def is_a_mirage(task: Task, model: Model, walls: Walls | None) -> bool:
+def is_extrapolated_mode(task: Task, model: Model, walls: Walls | None) -> bool:
     """Return whether a model sees the integrand where it knows next to nothing.
 
     By its evidence, of mostly heights that cannot matter, it may be the best there is all the same: a smooth process
@@ -177,30 +177,30 @@ def is_a_mirage(task: Task, model: Model, walls: Walls | None) -> bool:
     """
     if is_sure(model):
         return False
-    generator = task.generator(Purpose.MIRAGE)
+    generator = task.generator(Purpose.EXTRAPOLATED)
     density = distribution(Surrogate(model, walls), task.dim, generator, QUICK)
-    return knows_nothing(model, density.rough_draws(N_MIRAGE, generator))
+    return knows_nothing(model, density.rough_draws(N_EXTRAPOLATED, generator))
 
 
 def knows_nothing(model: Model, x: FloatArray) -> bool:
     """Return whether a model knows next to nothing of the heights at most rows of ``x``."""
-    return not is_sure(model) and float(np.median(model.variance(x))) > MIRAGE_SD**2
+    return not is_sure(model) and float(np.median(model.variance(x))) > EXTRAPOLATED_SD**2
 
 
 def is_sure(model: Model) -> bool:
-    """Return whether no height has an sd that would be a mirage's, wherever it is.
+    """Return whether no height has an sd of an extrapolated mode, wherever it is.
 
     Of a power of the integrand it is known that it is small, where it is; by what power of e is of no interest.
     """
     plain = model.spec.warp == 0.0 and model.spec.trend == "constant"
-    return model.spec.warp < 0.0 or (plain and model.process.kernel.scale <= MIRAGE_SD**2)
+    return model.spec.warp < 0.0 or (plain and model.process.kernel.scale <= EXTRAPOLATED_SD**2)
 
 
-def without_mirages(surrogate: Surrogate, models: Sequence[Model], difference: float = 0.0) -> Surface:
-    """Return the heights of a surrogate, but where it promises low ground of which it knows next to nothing.
+def without_extrapolated_modes(surrogate: Surrogate, models: Sequence[Model], difference: float = 0.0) -> Surface:
+    """Return the heights of a surrogate, but where it expects low ground of which it knows next to nothing.
 
-    Any of other models, whose heights are too low by ``difference``, may deny such a promise. It may hold a hundredth
-    of the integrand, which does little to log Z and much to the spread of draws.
+    Any of other models, whose heights are too low by ``difference``, may deny such an expectation. It may hold a
+    hundredth of the integrand, which does little to log Z and much to the spread of draws.
     """
     model = surrogate.model
     if is_sure(model):
@@ -210,7 +210,7 @@ def without_mirages(surrogate: Surrogate, models: Sequence[Model], difference: f
     def height(x: FloatArray) -> FloatArray:
         found = surrogate.height(x)
         low = np.flatnonzero(found < limit)
-        unknown = low[model.variance(x[low]) > MIRAGE_SD**2]
+        unknown = low[model.variance(x[low]) > EXTRAPOLATED_SD**2]
         for other in models:
             found[unknown] = np.maximum(found[unknown], other.height(x[unknown]) + difference)
         return found

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zhat.auto.comparison import MIRAGE_SD, without_mirages
-from zhat.auto.knowledge import Knowledge, Prediction, Seen
+from zhat.auto.comparison import EXTRAPOLATED_SD, without_extrapolated_modes
+from zhat.auto.knowledge import Knowledge, Prediction, Seen, told_of
 from zhat.auto.rounds import Round, latest_round
 from zhat.core.arrays import Surface
 from zhat.core.integrate.target import QUICK, THOROUGH, Effort, target
@@ -22,7 +22,7 @@ SMALLEST_SHARE = 0.5
 #: The models' error from which on draws may know better, and how much better they must.
 WORTH_A_CORRECTION = 0.02
 MUCH_BETTER = 2.0
-#: Models and draws may differ by so much, and by so many standard errors, before the draws are believed.
+#: Models and draws may differ by so much, and by this many standard errors, before the draws are believed.
 LARGEST_DIFFERENCE = 0.1
 LARGEST_DIFFERENCE_SDS = 5.0
 
@@ -49,13 +49,13 @@ def last_draws(last: Round) -> Prediction | None:
 def drawn_surface(task: Task, seen: Seen, last: Round, known: Knowledge) -> Surface | None:
     """Return the heights of the surrogate that the last draws came from; None if there were none.
 
-    All of a few draws may have missed what it promises of unknown places: models that know more may deny it.
+    All of a few draws may have missed what it expects of unknown places: models that know more may deny it.
     """
     made = last_draws(last)
     design = None if made is None else latest_round(task, seen.head(made.start))
     if made is None or design is None:
         return None
-    return without_mirages(design.surrogate, last.models, known.lowest - made.lowest)
+    return without_extrapolated_modes(design.surrogate, last.models, known.lowest - made.lowest)
 
 
 def better_by_draws(
@@ -86,21 +86,20 @@ def correction(task: Task, seen: Seen, last: Round, known: Knowledge, effort: Ef
     made, heights = last_draws(last), drawn_surface(task, seen, last, known)
     if made is None or heights is None or known.is_noisy:
         return None
-    told = {x.tobytes(): y for x, y, at in zip(known.x, known.y, known.position, strict=True) if at >= made.start}
-    is_told = np.array([point.tobytes() in told for point in made.points])
-    # Draws at unknown places were drawn as often as was promised, and that is no longer believed.
-    is_usable = is_told & (made.variance <= MIRAGE_SD**2)
-    points = made.points[is_usable]
-    n = len(points)
+    places, drawn = told_of(made, known)
+    # Draws at unknown places were drawn as often as was expected, and that is no longer believed.
+    is_usable = made.variance[drawn] <= EXTRAPOLATED_SD**2
+    places, drawn = places[is_usable], drawn[is_usable]
+    n = len(drawn)
     if n < FEWEST_DRAWS:
         return None
-    log_weights = heights(points) + made.lowest - np.array([told[point.tobytes()] for point in points])
+    log_weights = heights(made.points[drawn]) + made.lowest - known.y[places]
     share = min(effective_sample_size(log_weights) / n, 1.0) if np.any(np.isfinite(log_weights)) else 0.0
     if share < SMALLEST_SHARE:
         return None
     integral = target(heights, 1.0, task.dim, task.generator(Purpose.DESIGN), effort, task.periodic).log_integral
     # A few draws may all miss the places where the surrogate is too high: they know no more than it claimed to.
-    claimed = float(np.mean(np.expm1(made.variance[is_usable])))
+    claimed = float(np.mean(np.expm1(made.variance[drawn])))
     of_draws = math.sqrt(max(1.0 / share - 1.0, claimed) / n)
     value = integral.value - made.lowest + log_mean_exp(log_weights)
     return Correction(value, of_draws, integral.error)

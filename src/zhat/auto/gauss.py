@@ -4,7 +4,7 @@ On a circle, equally spaced nodes are what they are on an interval.
 
 A process that is as smooth as that can be known to machine precision, and the points that an adaptive design heaps up
 are in the way: covariances become singular long before. So on an interval the points are nodes of one rule for as long
-as the surrogate expects the whole of it to leave nothing to be wished for; if that never changes, the estimate is the
+as the surrogate expects the whole of it to leave nothing to be desired; if that never changes, the estimate is the
 rule's. But between nodes a cusp may hide, with the nodes on both sides of it as even as if there were none. So some
 points are checks: the middle of a gap that the rule leaves, where most of the integrand is.
 """
@@ -30,13 +30,13 @@ from zhat.core.logspace import log_sum_exp
 from zhat.problem.task import Task
 from zhat.surface.temperatures import Temperatures
 
-#: The sd of log Z below which nothing is left to be wished for.
+#: The sd of log Z below which nothing is left to be desired.
 GOOD_ENOUGH = 5e-6
 #: Until this share of the budget is spent, a surrogate is not asked what it expects.
 TOO_EARLY = 1 / 8
 #: The points of these numbers are checks, and those of 2, 4, 8, ... times them: the rarer the more agree.
 FIRST_CHECKS = (8, 12)
-#: A rule and another integral of the same agree if they differ by less than so many errors of the other.
+#: A rule and another integral of the same agree if they differ by less than this many errors of the other.
 TOLERATED_ERRORS = 3.0
 #: Finding the nodes of larger rules takes too long.
 LARGEST_RULE = 2048
@@ -88,9 +88,9 @@ def with_checks(task: Task, surrogate: Surrogate, nodes: FloatArray, asked: Floa
     check = _is_check(len(asked), n)
     edges = np.concatenate([[0.0], np.sort(rule(task)[0][:, 0]), [1.0]])
     middles, gaps = 0.5 * (edges[1:] + edges[:-1])[:, None], np.diff(edges)
-    wish = np.log(gaps) - surrogate.height(middles)
-    wish[np.isin(middles[:, 0], asked)] = -np.inf
-    best = np.argsort(-wish, kind="stable")[: int(np.sum(check))]
+    score = np.log(gaps) - surrogate.height(middles)
+    score[np.isin(middles[:, 0], asked)] = -np.inf
+    best = np.argsort(-score, kind="stable")[: int(np.sum(check))]
     return _interleaved(nodes, middles[best], check)
 
 
@@ -104,7 +104,7 @@ def nodes_left(task: Task, surrogate: Surrogate, asked: FloatArray, density: Tar
     """Return the nodes to choose from; None where the rule is not worthwhile.
 
     It is not if the surrogate, whose e^{-height} the density is, expects the whole of it to leave something to be
-    wished for, if it cannot resolve that density, nor once any other point was asked for.
+    desired, if it cannot resolve that density, nor once any other point was asked for.
     """
     taken = _taken(task, asked)
     if taken is None or surrogate.walls is not None or surrogate.failing is not None:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from scipy.special import ndtr
 
-from zhat.auto.comparison import MIRAGE_SD
+from zhat.auto.comparison import EXTRAPOLATED_SD
 from zhat.auto.knowledge import Knowledge, Prediction, far_surprise
 from zhat.core.arrays import sobol
 from zhat.core.heights.coordinates import n_trend_terms
@@ -23,11 +23,11 @@ CHANCE_THAT_MATTERS = 0.05
 DEEPEST_HIDDEN = 10.0
 #: Uniform points on which hidden modes are looked for.
 N_HIDDEN = 4096
-#: Those of them that may hold most, if heights are so many sds lower; and draws of the heights there.
+#: Those of them that may hold most, if heights are this many sds lower; and draws of the heights there.
 N_FRINGE = 512
 FRINGE_SDS = 2.0
 FRINGE_DRAWS = 512
-#: What one in forty exceeds is so many sds.
+#: What one in forty exceeds is this many sds.
 ONE_IN_FORTY_SDS = 1.96
 #: Above this, a height holds nothing, and its exponential is a number that computers are slow with.
 NOTHING_LEFT = 700.0
@@ -35,9 +35,9 @@ NOTHING_LEFT = 700.0
 SEARCHED_BEFORE = 2 / 3
 #: Fewer heights than this for each term of a quadratic cannot tell a bowl.
 FEWEST_PER_TERM = 2
-#: A height is foretold if it is to within this, and so many sds of its noise.
-FORETOLD = 1.0
-FORETOLD_SDS = 3.0
+#: A height is predicted if it is to within this, and this many sds of its noise.
+PREDICTED_WITHIN = 1.0
+PREDICTED_SDS = 3.0
 #: A typical height of draws below this, under the lowest seen, means that the integrand is yet to be found.
 EXPECTED_DROP = -3.0
 #: The share of the integrand that may lie as deep as a warped surrogate can see, and be cut off there.
@@ -104,7 +104,7 @@ def fringe_error(surrogate: Surrogate, known: Knowledge, log_integral: float, ge
         return 0.0
     points = sobol(N_HIDDEN, known.x.shape[1], generator)
     height, sd = surrogate.height(points), np.sqrt(model.variance(points))
-    is_fringe = (height > HIDDEN_HEIGHT) & (sd < MIRAGE_SD)
+    is_fringe = (height > HIDDEN_HEIGHT) & (sd < EXTRAPOLATED_SD)
     if not np.any(is_fringe):
         return 0.0
     optimistic = np.where(is_fringe, height - FRINGE_SDS * sd, np.inf)
@@ -126,21 +126,21 @@ def search_error(model: Model, known: Knowledge, region: Region) -> float:
     While few heights are low, the lowest go on falling, which no surrogate that sees a bottom there knows; nor is one
     to be believed that sees the integrand, in ``region``, far below anything that was seen; and before there are
     enough heights to tell a bowl, its bottom may be as far below the lowest as most are above it. But a surrogate is
-    believed that foretells the lowest heights from all the others, as far as it can see at all.
+    believed that predicts the lowest heights from all the others, as far as it can see at all.
     """
     data = known.heights()
     height = model.height(region.points)
     if model.spec.warp > 0.0 and float(np.sum(region.weights[height < 0.999 * -DEEPEST])) > CUT_OFF:
         return DEEPEST
-    promised = -float(region.weights @ height)
+    expected = -float(region.weights @ height)
     too_few = len(data.height) < FEWEST_PER_TERM * n_trend_terms("quadratic", data.x.shape[1], data.periodic)
-    is_found = not (too_few or data.few_are_low or promised > -EXPECTED_DROP)
-    if is_found or _foretells_lowest(model, data):
+    is_found = not (too_few or data.few_are_low or expected > -EXPECTED_DROP)
+    if is_found or _predicts_lowest(model, data):
         return 0.0
     fall = _recent_fall(known, data) if data.few_are_low else 0.0
     # Of two heights, this is the upper one.
     usual = float(np.quantile(data.height, 0.5, method="higher")) if too_few else 0.0
-    return max(fall, usual, promised)
+    return max(fall, usual, expected)
 
 
 def _recent_fall(known: Knowledge, data: Heights) -> float:
@@ -149,11 +149,11 @@ def _recent_fall(known: Knowledge, data: Heights) -> float:
     return float(np.min(data.height[is_early], initial=np.max(data.height)))
 
 
-def _foretells_lowest(model: Model, data: Heights) -> bool:
+def _predicts_lowest(model: Model, data: Heights) -> bool:
     if len(data.height) == 1:
         return False
     missed, _ = model.process.leave_one_out()
-    foretold, _ = model.unwarp(model.process.y - missed, data.x)
+    predicted, _ = model.unwarp(model.process.y - missed, data.x)
     lowest = np.argsort(data.height)[: FEW_LOW_PER_AXIS * data.x.shape[1]]
-    limit = np.hypot(FORETOLD, FORETOLD_SDS * np.sqrt(data.noise))
-    return bool(np.all((np.abs(foretold - data.height) < limit)[lowest]))
+    limit = np.hypot(PREDICTED_WITHIN, PREDICTED_SDS * np.sqrt(data.noise))
+    return bool(np.all((np.abs(predicted - data.height) < limit)[lowest]))

@@ -13,7 +13,7 @@ from zhat.auto.rounds import Round
 from zhat.core.arrays import FloatArray, Surface
 from zhat.core.heights.models import compressed
 from zhat.problem.task import Task
-from zhat.surface.insight import SMALLEST_SD, Foretold, Insight, _left_out
+from zhat.surface.insight import SMALLEST_SD, Insight, OutOfSample, _left_out
 from zhat.surface.landscape import Landscape
 
 #: Heights that were compressed are stretched again to at most the exponential of this.
@@ -26,17 +26,17 @@ def insight_of_rounds(task: Task, known: Knowledge, last: Round, landscape: Call
     energy, noise_std = np.full((2, known.n_asked), np.nan)
     at = known.position.astype(np.intp)
     energy[at], noise_std[at] = known.y / scale, np.sqrt(known.noise) / scale
-    told = _foretold_by_rounds(task, known, last)
-    foretold = told if len(told) else _left_out_of_model(task, known, last)
+    told = _predicted_by_rounds(task, known, last)
+    predicted = told if len(told) else _left_out_of_model(task, known, last)
     wall: Surface = (lambda u: np.zeros(len(u))) if walls is None else walls.height
     kept = cache(landscape)
     return Insight(
         lambda u: kept().lowest + kept().mean(u), lambda u: kept().sd(u), wall,
-        energy, noise_std, foretold,
+        energy, noise_std, predicted,
     )  # fmt: skip
 
 
-def _foretold_by_rounds(task: Task, known: Knowledge, last: Round) -> Foretold:
+def _predicted_by_rounds(task: Task, known: Knowledge, last: Round) -> OutOfSample:
     """Return what each round predicted of the points it asked for, as far as these are told."""
     scale = task.inverse_temperature
     columns: list[list[FloatArray]] = [[np.empty(0)] * 7]
@@ -59,10 +59,10 @@ def _foretold_by_rounds(task: Task, known: Knowledge, last: Round) -> Foretold:
         )
     position, predicted, sd, observed, score, drawn, log_weight = map(np.concatenate, zip(*columns, strict=True))
     is_left_out = np.zeros(len(position), dtype=bool)
-    return Foretold(position.astype(np.intp), predicted, sd, observed, score, drawn > 0.0, is_left_out, log_weight)
+    return OutOfSample(position.astype(np.intp), predicted, sd, observed, score, drawn > 0.0, is_left_out, log_weight)
 
 
-def _left_out_of_model(task: Task, known: Knowledge, last: Round) -> Foretold:
+def _left_out_of_model(task: Task, known: Knowledge, last: Round) -> OutOfSample:
     """Return what the last round's model makes of each height that it is not told."""
     model, data, scale = last.surrogate.model, known.heights(), task.inverse_temperature
     told = _left_out(model.process, SMALLEST_SD)
@@ -71,7 +71,7 @@ def _left_out_of_model(task: Task, known: Knowledge, last: Round) -> Foretold:
     values, x = model.process.y[: len(finite)] - residual, data.x[: len(finite)]
     height, slope = model.unwarp(values, x)
     predicted, stretch = _uncompressed(height, data.relevant_height if model.spec.compresses_far_heights else math.inf)
-    return Foretold(
+    return OutOfSample(
         position=known.position[finite].astype(np.intp),
         predicted=(predicted + known.lowest) / scale,
         sd=stretch * slope * sd / scale,

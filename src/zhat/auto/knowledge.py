@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,10 +18,11 @@ from zhat.core.heights.walls import Walls
 from zhat.core.logspace import effective_sample_size, log_mean_exp
 from zhat.core.space.repeats import ROUNDING, without_repeats
 from zhat.problem.evaluations import Evaluations
+from zhat.problem.points import Points
 from zhat.problem.task import Task, energies_without_shift, noise_variances
 from zhat.surface.landscape import LARGEST_SCORE, PRIOR_WEIGHT
 
-#: Heights so many times as high as any that matter are as good as any higher.
+#: Heights this many times as high as any that matter are as good as any higher.
 FAR_ABOVE = 1e8
 #: The median of the square of a standard normal variable, and how many it takes for one to mean anything.
 MEDIAN_SQUARE = 0.455
@@ -34,30 +35,31 @@ class Seen:
 
     Attributes
     ----------
-    unit, y, noise_std
+    unit, y, noise_std, number
         As in `Evaluations`.
     """
 
     unit: FloatArray
     y: FloatArray
     noise_std: FloatArray
+    number: IndexArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
 
     @classmethod
     def of(cls, facts: Evaluations) -> Seen:
         """Return that of a table of facts."""
-        return cls(facts.unit, facts.y, facts.noise_std)
+        return cls(facts.unit, facts.y, facts.noise_std, facts.number)
 
     def head(self, n: int) -> Seen:
         """Return the first ``n`` of them."""
-        return Seen(self.unit[:n], self.y[:n], self.noise_std[:n])
+        return Seen(self.unit[:n], self.y[:n], self.noise_std[:n], self.number[:n])
 
     def __len__(self) -> int:
         """Return how many evaluations there are."""
         return len(self.y)
 
     @cached_property
-    def _key(self) -> tuple[bytes, bytes, bytes]:
-        return self.unit.tobytes(), self.y.tobytes(), self.noise_std.tobytes()
+    def _key(self) -> tuple[bytes, ...]:
+        return self.unit.tobytes(), self.y.tobytes(), self.noise_std.tobytes(), self.number.tobytes()
 
     def __hash__(self) -> int:
         """Return a hash of the contents."""
@@ -90,6 +92,8 @@ class Knowledge:
         Axes that are quantiles of distributions without an end.
     failed
         Where evaluations failed, on the unit cube.
+    number
+        The number of each point; see `Points`. Without any, its place among all evaluations.
     """
 
     x: FloatArray
@@ -100,6 +104,12 @@ class Knowledge:
     periodic: tuple[int, ...] = ()
     quantiles: tuple[int, ...] = ()
     failed: FloatArray | None = None
+    number: IndexArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+
+    def __post_init__(self) -> None:
+        """Give evaluations their place as a number, unless they have numbers."""
+        if len(self.number) != len(self.y):
+            object.__setattr__(self, "number", self.position.astype(np.intp))
 
     @property
     def lowest(self) -> float:
@@ -153,7 +163,7 @@ class Knowledge:
         return failing_region(np.vstack([self.failed, self.x]), failed, self.periodic)
 
     def at_ratio(self, ratio: float) -> Knowledge:
-        """Return the same at a λ that is so many times as large."""
+        """Return the same at a λ that is this many times as large."""
         return replace(self, y=ratio * self.y, noise=ratio**2 * self.noise)
 
     @property
@@ -179,7 +189,9 @@ def knowledge(task: Task, seen: Seen, learned: float = math.nan) -> Knowledge:
     x, position = seen.unit[ok], np.flatnonzero(ok).astype(float)
     rows, y, noise = without_repeats(x, y, noise, task.periodic, ROUNDING, task.quantiles)
     failed = seen.unit[~ok]
-    return Knowledge(x[rows], y, noise, position[rows], len(seen), task.periodic, task.quantiles, failed)
+    return Knowledge(
+        x[rows], y, noise, position[rows], len(seen), task.periodic, task.quantiles, failed, seen.number[ok][rows]
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,21 +324,16 @@ def _scores(
 def put_to_the_test(
     predictions: tuple[Prediction, ...], known: Knowledge
 ) -> Iterator[tuple[Prediction, IndexArray, IndexArray]]:
-    """Yield each prediction with the facts that tell of it, and which of its points each tells of.
-
-    A fact tells of a point if it is the first finite one there since the prediction.
-    """
-    places_of: dict[bytes, list[int]] = {}
-    for place in np.flatnonzero(np.isfinite(known.y)):
-        places_of.setdefault(known.x[place].tobytes(), []).append(int(place))
+    """Yield each prediction with the finite facts that tell of it, and which of its points each tells of."""
+    finite = np.isfinite(known.y)
     for made in predictions:
-        told = {
-            index: place
-            for index, point in enumerate(made.points)
-            for place in reversed(places_of.get(point.tobytes(), []))
-            if known.position[place] >= made.start
-        }
-        yield made, np.array(list(told.values()), dtype=np.intp), np.array(list(told), dtype=np.intp)
+        places, tested = told_of(made, known)
+        yield made, places[finite[places]], tested[finite[places]]
+
+
+def told_of(made: Prediction, known: Knowledge) -> tuple[IndexArray, IndexArray]:
+    """Return the facts that tell of a prediction, and which of its points each tells of, in the order of these."""
+    return Points(known.x, known.number).among(made.points, made.start)
 
 
 def _root_mean_square(scores: FloatArray, weights: FloatArray) -> float:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from zhat.auto.hidden import EXPECTED_DROP, hidden_mass
 from zhat.auto.knowledge import Knowledge, Prediction
-from zhat.auto.strangers import visits
+from zhat.auto.unexplained import visits
 from zhat.core.arrays import FloatArray
-from zhat.core.design.acquire import choose_batch
+from zhat.core.design.acquire import Batch, choose_batch
 from zhat.core.heights.belief import first_order_variance
 from zhat.core.heights.models import INTEGRAND, ROOT, Surrogate, fit_model
 from zhat.core.heights.walls import Walls
@@ -19,15 +19,15 @@ from zhat.core.integrate.target import Target
 from zhat.core.space.candidates import candidate_set
 from zhat.core.space.torus import clip, reflect, unrolled
 
-#: One in so many points explores where what the surrogate leaves open is the larger part of the error; and where what
+#: One in this many points explores where what the surrogate leaves open is the larger part of the error; and where what
 #: may be hidden is.
 EXPLORE_RARELY = 3
 EXPLORE_OFTEN = 2
 #: Points on which the first of the two is found.
 N_LEFT_OPEN = 512
-#: One in so many points puts such a promise to the test, where the integrand seems to be found already.
+#: One in this many points puts such an expectation to the test, where the integrand seems to be found already.
 TEST_ONE_IN = 2
-#: Before that, it is if the surrogate's sd of the promised heights is below this, by one in so many draws.
+#: Before that, it is if the surrogate's sd of the expected heights is below this, by one in this many draws.
 SURE_SD = 1.0
 DRAWS_A_LOOK = 8
 #: Points to choose from: draws from the integrand, points all over the cube, and steps from the lowest ones.
@@ -42,12 +42,29 @@ EVEN_CHANCE = math.log(2.0)
 N_REGION = 2048
 
 
+@dataclass(frozen=True, eq=False)
+class Belief:
+    """What the next points are chosen by.
+
+    Attributes
+    ----------
+    surrogate, known
+        What was made of what is known.
+    density, draws
+        The surrogate's e^{-height}, and about where draws from it are.
+    predictions
+        What was made of it before.
+    """
+
+    surrogate: Surrogate
+    known: Knowledge
+    density: Target
+    draws: FloatArray
+    predictions: tuple[Prediction, ...] = ()
+
+
 def next_points(
-    surrogate: Surrogate,
-    predictions: tuple[Prediction, ...],
-    known: Knowledge,
-    density: Target,
-    draws: FloatArray,
+    belief: Belief,
     n: int,
     generator: np.random.Generator,
     pending: FloatArray | None = None,
@@ -57,10 +74,8 @@ def next_points(
 
     Parameters
     ----------
-    surrogate, predictions, known
-        What was made of what is known, and what was made of it before.
-    density, draws
-        The surrogate's e^{-height}, and about where draws from it are.
+    belief
+        What they are chosen by.
     n
         How many.
     generator
@@ -70,19 +85,20 @@ def next_points(
     nodes
         The only points to choose from, if there are such, at least ``n``.
     """
+    known, density, draws = belief.known, belief.density, belief.draws
     if n == 0:
         return np.empty((0, draws.shape[1]))
-    surrogate = chooser(surrogate, known)
+    surrogate = chooser(belief.surrogate, known)
     pending = np.empty((0, draws.shape[1])) if pending is None else pending
     found = not known.heights().few_are_low
-    searching = not found or promises_lower(surrogate, draws)
-    every = EXPLORE_RARELY if searching else explore_every(surrogate, predictions, known, density, generator)
+    searching = not found or expects_lower(surrogate, draws)
+    every = EXPLORE_RARELY if searching else explore_every(surrogate, belief, generator)
     region, noise = density.region(N_REGION), known.new_noise()
 
     def chosen(candidates: FloatArray, n: int, pending: FloatArray) -> FloatArray:
-        start = known.n_asked + len(pending)
+        batch = Batch(n, known.n_asked + len(pending), noise, every, searching)
         candidates = without_tried(candidates, known.without_heights(), surrogate.failing, n)
-        return choose_batch(surrogate, candidates, region, n, noise, pending, start, every, searching)
+        return choose_batch(surrogate, candidates, region, pending, batch)
 
     if nodes is not None:
         return chosen(nodes, n, pending)
@@ -90,8 +106,8 @@ def next_points(
         visited = visits(surrogate, known, n, pending, generator)
         others = chosen(spread_candidates(known, draws, generator), n - len(visited), np.vstack([pending, visited]))
         return np.vstack([visited, others])
-    # Where lower ground is promised although much that is low was found, or by a surrogate that is sure of it, the
-    # promise is put to the test, or it would be believed forever.
+    # Where lower ground is expected although much that is low was found, or by a surrogate that is sure of it, the
+    # expectation is put to the test, or it would be believed forever.
     is_sure = float(np.median(surrogate.model.variance(draws[::DRAWS_A_LOOK]))) < SURE_SD**2
     tests = chosen(draws, max(1, n // TEST_ONE_IN), pending) if found or is_sure else np.empty((0, draws.shape[1]))
     others = chosen(cloud(known, generator), n - len(tests), np.vstack([pending, tests]))
@@ -126,21 +142,16 @@ def chooser(surrogate: Surrogate, known: Knowledge) -> Surrogate:
     return replace(surrogate, model=itself)
 
 
-def promises_lower(surrogate: Surrogate, draws: FloatArray) -> bool:
+def expects_lower(surrogate: Surrogate, draws: FloatArray) -> bool:
     """Return whether a surrogate sees the integrand, where its draws are, on lower ground than anything seen."""
     return float(np.median(surrogate.height(draws))) < EXPECTED_DROP
 
 
-def explore_every(
-    surrogate: Surrogate,
-    predictions: tuple[Prediction, ...],
-    known: Knowledge,
-    density: Target,
-    generator: np.random.Generator,
-) -> int:
+def explore_every(surrogate: Surrogate, belief: Belief, generator: np.random.Generator) -> int:
     """Return how many points go to one that explores, so that each part of the error is paid for by its size."""
-    region = density.region(N_REGION).equally_weighted(N_LEFT_OPEN)
-    hidden = hidden_mass(surrogate, predictions, known, density.log_integral.value, generator)
+    region = belief.density.region(N_REGION).equally_weighted(N_LEFT_OPEN)
+    integral = belief.density.log_integral.value
+    hidden = hidden_mass(surrogate, belief.predictions, belief.known, integral, generator)
     return EXPLORE_OFTEN if hidden**2 > first_order_variance(surrogate.model, region) else EXPLORE_RARELY
 
 
@@ -157,7 +168,7 @@ def spread_candidates(known: Knowledge, draws: FloatArray, generator: np.random.
 def cloud(known: Knowledge, generator: np.random.Generator) -> FloatArray:
     """Return points around the lowest ones, as widely scattered as these are: where lower ground can be trusted to be.
 
-    What a surrogate promises far from anything low is worth nothing while the integrand is yet to be found.
+    What a surrogate expects far from anything low is worth nothing while the integrand is yet to be found.
     """
     dim = known.x.shape[1]
     lowest = unrolled(known.x[np.argsort(known.y)[: 2 * dim + 2]], known.periodic)

@@ -10,7 +10,7 @@ from typing import Generic, Protocol, TypeVar
 from zhat.auto.knowledge import Seen
 from zhat.problem.task import Task
 
-#: So many are remembered, and so many numbers in all; but never fewer than the last few.
+#: How many are remembered at most, how many numbers in all, and how many of the last ones in any case.
 MOST = 64
 MOST_NUMBERS = 2**24
 FEWEST = 4

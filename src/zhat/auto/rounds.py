@@ -23,13 +23,13 @@ from zhat.auto.comparison import (
     compare_heights,
     compare_powers,
     fit_anew,
-    is_a_mirage,
+    is_extrapolated_mode,
     knows_nothing,
     to_be_seen,
 )
 from zhat.auto.gauss import has_rule, n_nodes, nearest_nodes, nodes_left, with_checks
 from zhat.auto.knowledge import Knowledge, Prediction, Seen, knowledge, surprise
-from zhat.auto.planning import DRAWS_A_LOOK, N_DRAWS, next_points, promises_lower
+from zhat.auto.planning import DRAWS_A_LOOK, N_DRAWS, Belief, expects_lower, next_points
 from zhat.auto.remembered import Remembered
 from zhat.core.arrays import FloatArray, sobol
 from zhat.core.gp.fit import learned_noise
@@ -41,18 +41,18 @@ from zhat.core.space.torus import embed
 from zhat.problem.streams import Purpose
 from zhat.problem.task import Task
 
-#: A round evaluates this share of what is known already and matters, and at least so many points.
+#: A round evaluates this share of what is known already and matters, and at least this many points.
 GROWTH = 0.2
 SMALLEST_ROUND = 4
-#: A run may be long, and little of what it knows may ever matter: after so many rounds, each evaluates at least this
+#: A run may be long, and little of what it knows may ever matter: after this many rounds, each evaluates at least this
 #: share of all that is known. A round costs the more the more is known, and there must not be ever more of them.
 MANY_ROUNDS = 64
 GROWTH_AFTER_MANY = 1 / 16
 #: Models are compared anew whenever the facts have grown by this factor.
 COMPARE_GROWTH = 1.6
-#: They are compared on at most so many heights, but for the last time.
+#: They are compared on at most this many heights, but for the last time.
 MOST_COMPARED = 160
-#: So many kinds of them are tried again in the next comparison.
+#: How many kinds of them are tried again in the next comparison.
 BEST_POWERS = 2
 #: The share of the budget that is drawn from e^{-λμ} at the end: at least, and at most.
 SMALLEST_DRAWN = 1 / 12
@@ -198,7 +198,11 @@ def _make_round(task: Task, seen: Seen, before: Round | None, is_last: bool) -> 
         of_heights = compare_heights(fewer, rotations, before.height_spec if before else ModelSpec(), kernels)
         of_powers = compare_powers(fewer, before.power_specs if before else (), kernels)
         compared = better(fewer, of_heights, of_powers)
-        if not data.few_are_low and compared[0].spec.doubts_far_heights and is_a_mirage(task, compared[0], walls):
+        if (
+            not data.few_are_low
+            and compared[0].spec.doubts_far_heights
+            and is_extrapolated_mode(task, compared[0], walls)
+        ):
             compared = better(fewer, compare_heights(fewer, rotations, ModelSpec(), kernels, False), of_powers)
         models = compared[:MOST_KEPT]
         if fewer is not data:
@@ -206,7 +210,7 @@ def _make_round(task: Task, seen: Seen, before: Round | None, is_last: bool) -> 
             kept = {model.spec: None for model in (*models, of_heights[0], *of_powers[:1]) if model in compared}
             models = best_first(fit_anew(spec, data, rotations, kernels) for spec in kept)
         if not data.few_are_low:
-            seeing = (place for place, model in enumerate(models) if not is_a_mirage(task, model, walls))
+            seeing = (place for place, model in enumerate(models) if not is_extrapolated_mode(task, model, walls))
             models = models[next(seeing, 0) :]
         height_spec, power_specs = of_heights[0].spec, tuple(model.spec for model in of_powers[:BEST_POWERS])
         compare_at = COMPARE_GROWTH * n
@@ -255,9 +259,9 @@ def _plan(task: Task, made: Round, told: Knowledge, unit: FloatArray, view: View
     ending = n_left <= n_drawn
     size = min(n_left if ending else n_left - n_drawn, _usual_size(task, made, known))
     nodes = None if known.is_noisy else nodes_left(task, made.surrogate, unit, density)
-    # Where the integrand was found and lower ground is promised elsewhere, the promise is tested before anything is
+    # Where the integrand was found and lower ground is expected elsewhere, the expectation is tested before anything is
     # drawn: all that is left of the budget would go there, and to nothing else.
-    untested = not known.heights().few_are_low and promises_lower(made.surrogate, draws)
+    untested = not known.heights().few_are_low and expects_lower(made.surrogate, draws)
     drawing = ending and not untested and nodes is None
     n_chosen = size if nodes is None else n_nodes(made.n, size)
     # One λ after the other, round by round.
@@ -267,7 +271,9 @@ def _plan(task: Task, made: Round, told: Knowledge, unit: FloatArray, view: View
     elif turn != task.inverse_temperature:
         points = _points_at(turn / task.inverse_temperature, made, told, n_chosen, generator, nodes)
     else:
-        points = next_points(made.surrogate, made.predictions, known, density, draws, n_chosen, generator, nodes=nodes)
+        points = next_points(
+            Belief(made.surrogate, known, density, draws, made.predictions), n_chosen, generator, nodes=nodes
+        )
     if nodes is not None:
         points = with_checks(task, made.surrogate, points, unit, size)
     return replace(
@@ -303,7 +309,7 @@ def _points_at(
     surrogate = Surrogate(model, known.walls(), made.surrogate.failing)
     density = to_be_seen(surrogate, known.x.shape[1], generator, QUICK)
     draws = density.rough_draws(N_DRAWS, generator)
-    return next_points(surrogate, (), known, density, draws, n, generator, nodes=nodes)
+    return next_points(Belief(surrogate, known, density, draws), n, generator, nodes=nodes)
 
 
 def _predict(made: Round, known: Knowledge, points: FloatArray, drawn: bool) -> Prediction:

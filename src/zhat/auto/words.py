@@ -16,7 +16,7 @@ HIDDEN_WORTH_A_WORD = 0.1
 WRONG_WORTH_A_WORD = 3.0
 UNSEEN_WORTH_A_WORD = 0.005
 EVEN_ENOUGH = 0.3
-#: So many outliers are named.
+#: How many outliers are named.
 MOST_OUTLIERS_NAMED = 5
 
 

@@ -98,8 +98,8 @@ def reproduce(
 
     What is finished is kept: after an interruption the same command goes on where it was.
     """
-    from zhat.cli.reproduce import Request
-    from zhat.cli.reproduce import reproduce as run
+    from zhat.reproduce.command import Request
+    from zhat.reproduce.command import reproduce as run
     from zhat.view.progress import progress_bar
 
     start = time.perf_counter()

@@ -19,9 +19,7 @@ from zhat.study.runner import Progress
 from zhat.study.store import Row
 from zhat.study.study import Study
 from zhat.util.digits import with_error
-
-#: Seconds between two lines where there is no terminal.
-LINE_EVERY = 30.0
+from zhat.view.progress import LINE_EVERY
 
 
 @contextlib.contextmanager

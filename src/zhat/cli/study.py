@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 from rich.console import Console
@@ -204,7 +204,7 @@ def retry(
 def export(
     path: StudyPath,
     csv: Annotated[bool, typer.Option("--csv", help="As a table, the only way there is.")] = True,
-    salvage: Annotated[bool, typer.Option("--salvage", help="Read what can be read of a damaged file.")] = False,
+    salvage: Annotated[bool, typer.Option("--salvage", help="Read the journal instead of a damaged database.")] = False,
 ) -> None:
     """Print every evaluation of a study as a CSV table."""
     from zhat.study.table import write_evaluations
@@ -219,12 +219,13 @@ def export(
 
 
 def repair(path: StudyPath) -> None:
-    """Make a damaged study anew of all that can be read of it, while nobody uses it; the old files are kept."""
+    """Make a damaged study anew of its journal, while nobody uses it; the old files are kept."""
     from zhat.study.repair import repair as make_anew
 
     found = make_anew(_database(path))
-    lost = f", and {found.n_lost} could not be read" if found.n_lost else ""
-    typer.echo(f"{found.n_told} evaluations and {found.n_open} open points are back{lost}; kept: {found.kept}")
+    lost = f", and {found.n_lost} lines of the journal could not be read" if found.n_lost else ""
+    kept = f"; kept: {found.kept}" if found.kept else ""
+    typer.echo(f"{found.n_told} evaluations and {found.n_open} open points are back{lost}{kept}")
 
 
 def estimate_in(path: Path) -> zhat.Estimate:
@@ -252,15 +253,13 @@ def _to_be_asked(n: int) -> str:
 
 
 def _salvage(path: Path) -> None:
-    from zhat.study.salvage import salvage
+    from zhat.study.repair import told_in_journal
     from zhat.study.table import write_evaluations
 
-    found = salvage(_database(path))
-    told = sorted((point for point in found.points if point.told is not None), key=lambda point: point.told or 0)
-    dim = len(told[0].x) if told else 0
-    names, quantity = _salvaged_settings(found.meta.get("settings", ""), dim)
+    told, settings, n_bad = told_in_journal(_database(path))
+    names, quantity = _salvaged_settings(settings, len(told[0].x) if told else 0)
     _print_table(partial(write_evaluations, names=names, rows=told, quantity=quantity))
-    typer.echo(f"{len(told)} evaluations read; {found.n_unreadable} pages could not be", err=True)
+    typer.echo(f"{len(told)} evaluations read; {n_bad} lines of the journal could not be", err=True)
 
 
 def _print_table(write: Callable[[TextIO], None]) -> None:
@@ -273,10 +272,9 @@ def _print_table(write: Callable[[TextIO], None]) -> None:
     sys.stdout.write(printable(text.getvalue()))
 
 
-def _salvaged_settings(settings: str, dim: int) -> tuple[tuple[str, ...], Quantity]:
+def _salvaged_settings(document: dict[str, Any], dim: int) -> tuple[tuple[str, ...], Quantity]:
     """Return the names of the axes, and what was told, if they can be read too."""
     try:
-        document = fields.table("settings", fields.parsed(settings))
         names = names_in(document)
         quantity = quantity_of(document.get("quantity", ENERGY.name), with_prior=False)
     except (*fields.UNFIT, StopIteration):

@@ -11,12 +11,24 @@ import numpy as np
 
 from zhat.core.arrays import FloatArray
 from zhat.errors import EstimatorError, shown
+from zhat.problem.points import Points
 from zhat.problem.task import Task
 from zhat.protocol.estimator import Estimator, Finding
 
 
-def checked_points(estimator: Estimator, task: Task, n: int, returned: Any) -> FloatArray:
-    """Return the points that an estimator was asked for, at most ``n``, as an array of shape ``(k, d)``."""
+def checked_points(estimator: Estimator, task: Task, n: int, returned: Any, n_before: int) -> Points:
+    """Return the points that an estimator was asked for, at most ``n``, after those that it was asked for before."""
+    if not isinstance(returned, Points):
+        return Points.from_place(_checked_unit(estimator, task, n, returned), n_before)
+    unit, number = _checked_unit(estimator, task, n, returned.unit), np.asarray(returned.number)
+    if number.shape != (len(unit),) or number.dtype.kind not in "iu":
+        wanted = f"{len(unit)} whole numbers, one for each point"
+        raise _refused(estimator, "ask", f"Points whose numbers are {shown(returned.number)}", wanted)
+    return Points(unit, number.astype(np.intp))
+
+
+def _checked_unit(estimator: Estimator, task: Task, n: int, returned: Any) -> FloatArray:
+    """Return points as an array of shape ``(k, d)``."""
     wanted = f"at most {n} points of the unit cube, an array of shape (k, {task.dim})"
     try:
         points = np.asarray(returned)

@@ -12,6 +12,7 @@ from zhat.core.integrate.thermodynamics import thermodynamics
 from zhat.core.logspace import effective_sample_size, relative_standard_error
 from zhat.errors import InvalidArgument
 from zhat.problem.evaluations import Evaluations
+from zhat.problem.points import Points
 from zhat.problem.streams import Purpose
 from zhat.problem.task import Task, known_variances, log_noise_correction
 from zhat.protocol.common import FEW_EFFECTIVE, average, require_known_noise, require_own_points, share_left
@@ -30,7 +31,7 @@ class MonteCarlo:
         require_known_noise(task, self.name)
         require_own_points(task, self.name)
 
-    def ask(self, task: Task, facts: Evaluations, pending: FloatArray, n: int) -> FloatArray:
+    def ask(self, task: Task, facts: Evaluations, pending: Points, n: int) -> FloatArray:
         """Return the next uniform points: the k-th depends on the seed and k alone."""
         start, stop = share_left(task, facts, pending, n, task.budget)
         return task.generator(Purpose.FIRST_POINTS).random((stop, task.dim))[start:]

@@ -16,6 +16,7 @@ from zhat.core.arrays import FloatArray, IndexArray, tensor_grid
 from zhat.core.logspace import log_mean_exp
 from zhat.errors import InvalidArgument
 from zhat.problem.evaluations import Evaluations
+from zhat.problem.points import Points
 from zhat.problem.streams import Purpose
 from zhat.problem.task import Task, finite_energies, known_variances, log_noise_correction
 from zhat.protocol.common import average, require_known_noise, require_own_points, share_left
@@ -69,7 +70,7 @@ class PiecewiseConstant:
         """Refuse a dimension too high for the budget."""
         _check_grid(task, self.name, task.budget)
 
-    def ask(self, task: Task, facts: Evaluations, pending: FloatArray, n: int) -> FloatArray:
+    def ask(self, task: Task, facts: Evaluations, pending: Points, n: int) -> FloatArray:
         """Return the next points of the grid."""
         points = grid(cells_per_axis(task.budget, task.dim), task.dim, self.at)
         start, stop = share_left(task, facts, pending, n, len(points))
@@ -114,7 +115,7 @@ class PiecewiseConstantMonteCarlo:
         """Refuse a dimension too high for the grid's part of the budget."""
         _check_grid(task, self.name, first_batch_size(task.budget, self.split))
 
-    def ask(self, task: Task, facts: Evaluations, pending: FloatArray, n: int) -> FloatArray:
+    def ask(self, task: Task, facts: Evaluations, pending: Points, n: int) -> FloatArray:
         """Return points of the grid, then, when all of it is told, draws."""
         k = self._cells(task)
         start, stop = share_left(task, facts, pending, n, k**task.dim)

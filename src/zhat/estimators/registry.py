@@ -18,6 +18,7 @@ from zhat.estimators.monte_carlo import MonteCarlo
 from zhat.estimators.piecewise import PiecewiseConstant, PiecewiseConstantMonteCarlo
 from zhat.estimators.two_batch import MaximumVariance, TwoBatch
 from zhat.problem.evaluations import Evaluations
+from zhat.problem.points import Points
 from zhat.problem.task import Task
 from zhat.protocol.estimator import Estimator, Finding
 
@@ -70,7 +71,7 @@ class Absent:
         """Say that there is no such method."""
         raise self._missing()
 
-    def ask(self, task: Task, facts: Evaluations, pending: FloatArray, n: int) -> FloatArray:
+    def ask(self, task: Task, facts: Evaluations, pending: Points, n: int) -> FloatArray:
         """Say that there is no such method."""
         raise self._missing()
 

@@ -17,8 +17,9 @@ from zhat.estimators.norm import DEFAULT_KERNEL, check_norm, kernel_of
 from zhat.estimators.registry import named
 from zhat.problem.domain import Bounds, Box, Domain, PeriodicAxes
 from zhat.problem.energy import ENERGY, Energy, NoiseStd, Problem, Quantity, check_inverse_temperature
-from zhat.problem.evaluations import LARGEST_EXPONENT, Evaluations
+from zhat.problem.evaluations import LARGEST_SCALED_ENERGY, Evaluations
 from zhat.problem.given import refuse_unusable
+from zhat.problem.points import Points
 from zhat.problem.prior import Prior
 from zhat.problem.task import NoiseKind, Task
 from zhat.protocol.estimator import Estimator, Finding
@@ -28,7 +29,7 @@ from zhat.util.threads import one_blas_thread
 #: An energy that has failed so often and never succeeded is given up.
 HOPELESS = 10
 #: A run is stopped when more than this share of its later half has failed: by then a method that learns where
-#: evaluations fail has had its chance. It is judged from so many evaluations on, and so many more for each axis.
+#: evaluations fail has had its chance. It is judged from this many evaluations on, and this many more for each axis.
 LARGEST_FAILED_SHARE = 0.5
 ENOUGH_TO_JUDGE = 20
 ENOUGH_PER_AXIS = 10
@@ -106,7 +107,7 @@ class Settings:
         if not (callable(noise_std) or noise_std is None):
             wanted = "a finite number of at least 0, a function of the point, or None to learn it"
             check_number("noise_std", noise_std, wanted, at_least=0.0)
-            most = LARGEST_EXPONENT / largest
+            most = LARGEST_SCALED_ENERGY / largest
             check_number("noise_std", noise_std, f"at most {most:g}, as λ = {largest:g}: in other units", at_most=most)
         check_number("largest_failed_share", largest_failed_share, "a number from 0 to 1", at_least=0.0)
         if largest_failed_share > 1.0:
@@ -133,7 +134,7 @@ class Settings:
         return Problem(energy, self.domain, self.inverse_temperature, self.noise_std, vectorized, self.quantity)
 
     def task(self, n_given: int) -> Task:
-        """Return the problem as the estimator sees it, with so many evaluations that were given."""
+        """Return the problem as the estimator sees it, with this many evaluations that were given."""
         return Task(
             dim=self.domain.dim,
             inverse_temperature=self.inverse_temperature,
@@ -166,11 +167,12 @@ class Settings:
         """Name of the method."""
         return self.estimator.name
 
-    def choose(self, facts: Evaluations, n_given: int, pending: FloatArray, n: int) -> FloatArray:
-        """Return up to ``n`` points of the unit cube that the estimator wants evaluated next, shape ``(k, d)``."""
+    def choose(self, facts: Evaluations, n_given: int, pending: Points, n: int) -> Points:
+        """Return up to ``n`` points of the unit cube that the estimator wants evaluated next."""
         task = self.task(n_given)
         with one_blas_thread():
-            return checked_points(self.estimator, task, n, self.estimator.ask(task, facts, pending, n))
+            returned = self.estimator.ask(task, facts, pending, n)
+        return checked_points(self.estimator, task, n, returned, len(facts) + len(pending))
 
     def too_many_failed(self, ok: BoolArray) -> bool:
         """Return whether failures are reason to stop, given which of the evaluations had a value, in their order."""

@@ -19,6 +19,7 @@ from zhat.core.integrate.sampling import Draws, draw_langevin
 from zhat.core.integrate.target import Target
 from zhat.estimators.piecewise import check_split, first_batch_size
 from zhat.problem.evaluations import Evaluations
+from zhat.problem.points import Points
 from zhat.problem.streams import Purpose
 from zhat.problem.task import Task, log_noise_correction, noise_variances
 from zhat.protocol.common import LARGEST_NOISE, average, learned_shift_error, share_left
@@ -50,10 +51,10 @@ class MaximumVariance:
     def check(self, task: Task) -> None:
         """Accept any task."""
 
-    def ask(self, task: Task, facts: Evaluations, pending: FloatArray, n: int) -> FloatArray:
+    def ask(self, task: Task, facts: Evaluations, pending: Points, n: int) -> FloatArray:
         """Return the next points of the design."""
         start, stop = share_left(task, facts, pending, n, task.budget)
-        return self.model.design(task, np.vstack([facts.unit, pending]), stop - start)
+        return self.model.design(task, np.vstack([facts.unit, pending.unit]), stop - start)
 
     def estimate(self, task: Task, facts: Evaluations) -> Finding:
         """Return log ∫ e^{-λμ}, with the surrogate's uncertainty carried over to it."""
@@ -113,12 +114,12 @@ class TwoBatch:
     def check(self, task: Task) -> None:
         """Accept any task."""
 
-    def ask(self, task: Task, facts: Evaluations, pending: FloatArray, n: int) -> FloatArray:
+    def ask(self, task: Task, facts: Evaluations, pending: Points, n: int) -> FloatArray:
         """Return points of the design, then, when all of it is told, draws."""
         n_first = self.n_first(task)
         start, stop = share_left(task, facts, pending, n, n_first)
         if start < n_first:
-            return self.model.design(task, np.vstack([facts.unit, pending]), stop - start)
+            return self.model.design(task, np.vstack([facts.unit, pending.unit]), stop - start)
         found = self.first_batch(task, facts) if len(facts) >= n_first else None
         start, stop = share_left(task, facts, pending, n, task.budget)
         if found is None or stop == start:
@@ -162,7 +163,7 @@ class TwoBatch:
         return None if found is None else found.target
 
     def insight(self, task: Task, facts: Evaluations) -> Insight | None:
-        """Return what the surrogate of all facts believes, and how well the first batch's foretold the draws."""
+        """Return what the surrogate of all facts believes, and how well the first batch's predicted the draws."""
         return _insight(self.model, task, facts, min(self.n_first(task), len(facts)))
 
     def temperatures(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 _LENGTH = struct.Struct("!Q")
 
-#: Reads up to so many bytes; none at the end.
+#: Reads up to this many bytes; none at the end.
 Read = Callable[[int], bytes]
 
 

@@ -25,7 +25,7 @@ KEPT_BYTES = 65_536
 #: Seconds for which the pipes of a program that has exited may stay open: a daemon that it left behind holds them.
 DRAIN_SECONDS = 1.0
 #: Seconds between two looks at whether a program has exited while others hold its pipes.
-LOOK_SECONDS = 0.05
+EXIT_LOOK_SECONDS = 0.05
 
 
 @dataclass
@@ -164,7 +164,7 @@ def _follow(process: subprocess.Popen[bytes], out: Tail, err: Tail, timeout: flo
             left = (drained_by if has_exited else deadline) - now
             if left <= 0.0:
                 return has_exited
-            for key, _ in selector.select(min(left, LOOK_SECONDS)):
+            for key, _ in selector.select(min(left, EXIT_LOOK_SECONDS)):
                 chunk = os.read(key.fd, KEPT_BYTES)
                 if chunk:
                     key.data.add(chunk)

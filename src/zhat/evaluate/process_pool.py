@@ -300,7 +300,7 @@ class Child:
 
 
 def _await_end(descriptor: int, seconds: float) -> None:
-    """Wait until nobody holds the other end of a pipe, but not longer than so many seconds."""
+    """Wait until nobody holds the other end of a pipe, but not longer than this many seconds."""
     deadline = time.monotonic() + seconds
     with selectors.DefaultSelector() as selector:
         selector.register(descriptor, selectors.EVENT_READ)

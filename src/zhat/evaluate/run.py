@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -20,8 +20,9 @@ from zhat.estimators.settings import Settings
 from zhat.evaluate.pools import Pool, make_pool
 from zhat.problem.domain import Bounds, PeriodicAxes
 from zhat.problem.energy import Energy, NoiseStd, Problem
-from zhat.problem.evaluations import LARGEST_EXPONENT, Evaluations, Outcome, exception_of
+from zhat.problem.evaluations import LARGEST_SCALED_ENERGY, Evaluations, Outcome, exception_of
 from zhat.problem.given import given_evaluations
+from zhat.problem.points import Points
 from zhat.problem.prior import PriorTransform
 from zhat.problem.task import NoiseKind
 from zhat.result.estimate import Estimate, conclude
@@ -166,7 +167,7 @@ def _check_there_is_a_value(settings: Settings, ledger: MemoryLedger, facts: Eva
     if not np.any(np.isfinite(facts.y)) and math.isfinite(ledger.lowest):
         raise EnergyError(
             f"of {len(facts)} evaluations of the {name}, the lowest energy is {ledger.lowest:g}; wanted: one that "
-            f"times λ = {settings.inverse_temperature:g} is at most {LARGEST_EXPONENT:g}, or other units"
+            f"times λ = {settings.inverse_temperature:g} is at most {LARGEST_SCALED_ENERGY:g}, or other units"
         )
 
 
@@ -257,7 +258,7 @@ def loop(
 
 
 def _wanted(capacity: int) -> int:
-    """Return how many points should be under way where so many can be evaluated at once."""
+    """Return how many points should be under way where this many can be evaluated at once."""
     return capacity if capacity == 1 else capacity + 1 + int(QUEUED_SHARE * capacity)
 
 
@@ -267,8 +268,9 @@ class MemoryLedger:
     def __init__(self, settings: Settings, given: Evaluations) -> None:
         self._settings = settings
         self._given = given
-        #: Points that were chosen, by number; those that were handed out and not told; and outcomes, as they came.
+        #: Points that were chosen, and their numbers; those handed out and not told; and outcomes, as they came.
         self._chosen: list[FloatArray] = []
+        self._numbers: list[int] = []
         self._n_asked = 0
         self._open: dict[int, None] = {}
         self._told: dict[int, Outcome] = {}
@@ -291,8 +293,8 @@ class MemoryLedger:
         """Return all facts, in the order in which they were told."""
         if not self._told:
             return self._given.within_range(self._settings.inverse_temperature)
-        unit = np.array([self._chosen[number] for number in self._told])
-        facts = self._given.extended(self._settings.domain.to_user(unit), unit, list(self._told.values()))
+        points = self._points(self._told)
+        facts = self._given.extended(self._settings.domain.to_user(points.unit), points, list(self._told.values()))
         return facts.within_range(self._settings.inverse_temperature)
 
     def ask(self, n: int = 1) -> list[Point]:
@@ -326,12 +328,20 @@ class MemoryLedger:
         # Values that are too large for arithmetic have failed as well.
         if settings.too_many_failed(facts.ok[len(self._given) :]):
             return
-        pending = np.array([self._chosen[number] for number in self._open]).reshape(-1, settings.domain.dim)
+        pending = self._points(self._open)
         left = settings.budget - self.n_spent - len(pending)
         # With nothing under way there is no harm in all that the method can say by now.
         wanted = left if len(pending) == 0 else min(n, left)
         if wanted > 0:
-            self._chosen.extend(settings.choose(facts, len(self._given), pending, wanted))
+            points = settings.choose(facts, len(self._given), pending, wanted)
+            self._chosen.extend(points.unit)
+            self._numbers.extend(points.number.tolist())
+
+    def _points(self, which: Iterable[int]) -> Points:
+        """Return points that were chosen, with the estimator's numbers."""
+        found = list(which)
+        unit, number = [self._chosen[place] for place in found], [self._numbers[place] for place in found]
+        return Points.joined(unit, number, self._settings.domain.dim)
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 #: Seconds between SIGTERM and SIGKILL.
 GRACE_SECONDS = 2.0
 #: Seconds between two looks at whether a process group is gone.
-LOOK_SECONDS = 0.01
+GROUP_LOOK_SECONDS = 0.01
 
 
 def main() -> int:
@@ -48,7 +48,7 @@ def end_groups(groups: Iterable[int], grace: float = GRACE_SECONDS) -> None:
         signal_group(group, signal.SIGTERM)
     deadline = time.monotonic() + grace
     while (left := set(filter(group_lives, left))) and time.monotonic() < deadline:
-        time.sleep(LOOK_SECONDS)
+        time.sleep(GROUP_LOOK_SECONDS)
     for group in left:
         signal_group(group, signal.SIGKILL)
 

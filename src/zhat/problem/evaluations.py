@@ -11,16 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from zhat.core.arrays import FloatArray
+from zhat.core.arrays import FloatArray, IndexArray
+from zhat.problem.points import Points
 from zhat.util.texts import in_words, recordable
 from zhat.util.tracebacks import RaisedElsewhere, traceback_text
 
-#: Of so many different reasons to fail the first traceback is kept.
+#: Of this many different reasons to fail the first traceback is kept.
 MOST_TRACEBACKS = 20
 
 #: λ times an energy, or its noise, beyond this is more than arithmetic can square: e^{-λf} vanishes whatever else is
 #: seen, or no integral can be told from it.
-LARGEST_EXPONENT = 1e100
+LARGEST_SCALED_ENERGY = 1e100
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,9 @@ class Evaluations:
         The standard deviation of the noise in each, where it was told with the value; NaN where it was not.
     tracebacks
         For reasons that are exceptions, the traceback of the first evaluation that failed so.
+    number
+        Each one's place in the sequence of points that the estimator asked for, which is not always the order in which
+        they were told; see `Points`. Without any, it is.
     """
 
     x: FloatArray
@@ -106,6 +110,12 @@ class Evaluations:
     seconds: FloatArray
     noise_std: FloatArray
     tracebacks: Mapping[str, str] = field(default_factory=dict)
+    number: IndexArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+
+    def __post_init__(self) -> None:
+        """Give rows their place as a number, unless they have numbers."""
+        if len(self.number) != len(self.y):
+            object.__setattr__(self, "number", np.arange(len(self.y)))
 
     @classmethod
     def empty(cls, dim: int) -> Evaluations:
@@ -135,14 +145,16 @@ class Evaluations:
         """Return the first ``n`` rows."""
         return Evaluations(
             self.x[:n], self.unit[:n], self.y[:n], self.failure[:n], self.seconds[:n], self.noise_std[:n],
-            self.tracebacks,
+            self.tracebacks, self.number[:n],
         )  # fmt: skip
 
-    def extended(self, x: FloatArray, unit: FloatArray, outcomes: list[Outcome]) -> Evaluations:
-        """Return the table with more rows below."""
+    def extended(self, x: FloatArray, points: Points | FloatArray, outcomes: list[Outcome]) -> Evaluations:
+        """Return the table with more rows below; points without numbers follow those of the table."""
+        points = points if isinstance(points, Points) else Points.from_place(points, len(self))
         return Evaluations(
             x=np.vstack([self.x, x]),
-            unit=np.vstack([self.unit, unit]),
+            unit=np.vstack([self.unit, points.unit]),
+            number=np.concatenate([self.number, points.number]),
             y=np.concatenate([self.y, [outcome.value for outcome in outcomes]]),
             failure=self.failure + tuple(outcome.failure for outcome in outcomes),
             seconds=np.concatenate([self.seconds, [outcome.seconds for outcome in outcomes]]),
@@ -159,6 +171,7 @@ class Evaluations:
         return Evaluations(
             x=np.vstack([self.x, other.x]),
             unit=np.vstack([self.unit, other.unit]),
+            number=np.concatenate([self.number, other.number]),
             y=np.concatenate([self.y, other.y]),
             failure=self.failure + other.failure,
             seconds=np.concatenate([self.seconds, other.seconds]),
@@ -172,22 +185,22 @@ class Evaluations:
         return [Outcome(*row) for row in zip(*columns, strict=True)]
 
     def within_range(self, inverse_temperature: float) -> Evaluations:
-        """Return the table in which no λ times a value is beyond `LARGEST_EXPONENT`.
+        """Return the table in which no λ times a value is beyond `LARGEST_SCALED_ENERGY`.
 
         Higher ones are +inf, at which the integrand vanishes as it does there; lower ones have failed, as −inf would
         have; and so have those with more noise than that.
         """
         with np.errstate(over="ignore"):
             exponent, noise = inverse_temperature * self.y, inverse_temperature * self.noise_std
-        finite, too_noisy = np.isfinite(self.y), noise > LARGEST_EXPONENT
-        refused = finite & ((exponent < -LARGEST_EXPONENT) | too_noisy)
-        too_high = finite & (exponent > LARGEST_EXPONENT)
+        finite, too_noisy = np.isfinite(self.y), noise > LARGEST_SCALED_ENERGY
+        refused = finite & ((exponent < -LARGEST_SCALED_ENERGY) | too_noisy)
+        too_high = finite & (exponent > LARGEST_SCALED_ENERGY)
         if not np.any(refused | too_high | too_noisy):
             return self
         reasons = list(self.failure)
         for row in np.flatnonzero(refused):
             what = f"a noise of {self.noise_std[row]:g}" if too_noisy[row] else f"an energy of {self.y[row]:g}"
-            reasons[row] = f"{what}: times λ = {inverse_temperature:g}, that is beyond ±{LARGEST_EXPONENT:g}"
+            reasons[row] = f"{what}: times λ = {inverse_temperature:g}, that is beyond ±{LARGEST_SCALED_ENERGY:g}"
         y = np.where(refused, np.nan, np.where(too_high, np.inf, self.y))
         return replace(self, y=y, failure=tuple(reasons), noise_std=np.where(too_noisy, np.nan, self.noise_std))
 

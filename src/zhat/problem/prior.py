@@ -23,7 +23,7 @@ Transform = Callable[..., Any]
 EDGE = 1e-12
 #: Places on the way to an end of the cube.
 TOWARDS_THE_END = np.array([1e-3, 1e-6, EDGE])
-#: A prior is tried at so many points before anything is paid for.
+#: A prior is tried at this many points before anything is paid for.
 N_TRIED = 32
 #: Of a distribution without jumps the cdf of a quantile is the probability it was asked for, but for this.
 LARGEST_JUMP = 1e-6
@@ -264,9 +264,12 @@ def _parameters(transform: Transform, unit: FloatArray) -> FloatArray:
 
 def _quantile(distribution: Any, probability: FloatArray) -> FloatArray:
     """Return quantiles, of SciPy's distributions of either generation."""
-    inverse = distribution.icdf if hasattr(distribution, "icdf") else distribution.ppf
     with default_errors():
-        return np.asarray(inverse(probability), dtype=float)
+        return np.asarray(_inverse(distribution)(probability), dtype=float)
+
+
+def _inverse(distribution: Any) -> Any:
+    return distribution.icdf if hasattr(distribution, "icdf") else distribution.ppf
 
 
 def _probability(distribution: Any, quantile: FloatArray) -> FloatArray:
@@ -292,7 +295,7 @@ def _check_distribution(name: str, given: Any) -> None:
     probability = np.concatenate([[EDGE, 1.0 - EDGE], (np.arange(N_TRIED) + 0.5) / N_TRIED])
     try:
         with np.errstate(all="ignore"):
-            quantiles = _quantile(given, probability)
+            quantiles = np.asarray(_inverse(given)(probability), dtype=float)
     # SciPy has no one error for parameters that are not allowed.
     except (ArithmeticError, ValueError, TypeError, RuntimeError) as error:
         raise InvalidArgument(

@@ -29,7 +29,7 @@ class Purpose(IntEnum):
     #: The integral that the last draws correct.
     DESIGN = 1_000_159
     #: Whether a model sees what nobody knows.
-    MIRAGE = 1_000_121
+    EXTRAPOLATED = 1_000_121
     #: Surfaces for all temperatures: hyperparameters, draws by their group, how smooth they are, and nodes.
     VARIANTS = 1_000_039
     PATHS = 1_000_081

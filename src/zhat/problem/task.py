@@ -10,7 +10,7 @@ import numpy as np
 
 from zhat.core.arrays import FloatArray
 from zhat.core.space.repeats import ROUNDING, contradictions, first_at_place
-from zhat.problem.evaluations import LARGEST_EXPONENT, Evaluations
+from zhat.problem.evaluations import LARGEST_SCALED_ENERGY, Evaluations
 from zhat.problem.streams import stream
 
 #: What has its mean right: the energy, or the likelihood e^{-λy}.
@@ -94,7 +94,7 @@ def energies_without_shift(task: Task, y: FloatArray, variance: float | FloatArr
     if task.noise_kind == "energy":
         return y
     # A noise that was learned may be as large as the values are.
-    largest = LARGEST_EXPONENT / task.inverse_temperature
+    largest = LARGEST_SCALED_ENERGY / task.inverse_temperature
     return np.asarray(y - np.minimum(0.5 * task.inverse_temperature * variance, largest))
 
 

@@ -22,7 +22,7 @@ from zhat.problems.truth import ByQuadrature
 from zhat.util.checks import as_whole
 
 #: Beyond this no truth could be believed.
-LARGEST_DIM = 20
+LARGEST_PROBLEM_DIM = 20
 #: Bumps in a lattice at most.
 LARGEST_LATTICE = 10_000_000
 
@@ -157,7 +157,7 @@ def _zhou(dim: int = 2) -> Recipe:
     return _by_quadrature(formulas.zhou, 0.0, 1.0, _checked_dim(dim))
 
 
-_ANY_DIM = f"1 to {LARGEST_DIM}"
+_ANY_DIM = f"1 to {LARGEST_PROBLEM_DIM}"
 _PAPER = "Cai and Scarlett (2024)"
 _ENTRIES = {
     "ackley": Entry(_ackley, _ANY_DIM, "[-2, 2]^d", f"Ackley (1987), on the domain of {_PAPER}"),
@@ -186,8 +186,8 @@ def _listed(words: Sequence[str] | dict[str, Any]) -> str:
 
 def _checked_dim(given: object) -> int:
     dim = as_whole(given)
-    if dim is None or not 1 <= dim <= LARGEST_DIM:
-        raise InvalidArgument("dim", given, f"a whole number of at least 1 and at most {LARGEST_DIM}")
+    if dim is None or not 1 <= dim <= LARGEST_PROBLEM_DIM:
+        raise InvalidArgument("dim", given, f"a whole number of at least 1 and at most {LARGEST_PROBLEM_DIM}")
     return dim
 
 

@@ -20,17 +20,17 @@ from zhat.core.integrate.quadrature import LogIntegral
 #: The rule's distances from the middle of a cell.
 INNER, OUTER, CORNER = math.sqrt(9 / 70), math.sqrt(9 / 10), math.sqrt(9 / 19)
 #: Cells an axis to begin with.
-FIRST_CELLS = 4
+FIRST_BOXES = 4
 #: Points that are held at a time.
-CHUNK = 131_072
+POINTS_HELD = 131_072
 #: In each round at most this share of the cells is halved, so that each is decided on what the last one found.
 ROUND_SHARE = 0.2
 #: Change of the log integrand from node to node above which the rules are not believed.
-STEEP = 3.0
+UNBELIEVED_STEP = 3.0
 #: Share of the largest such change by which the log integrand may rise above its highest node.
-MARGIN = 0.5
+RISE_SHARE = 0.5
 #: Exponent up to which a cell's error is told apart from infinity.
-LARGEST_EXPONENT = 600.0
+LARGEST_ERROR_EXPONENT = 600.0
 
 
 @dataclass(frozen=True)
@@ -101,9 +101,9 @@ class Integrator:
         self._rule = genz_malik(dim)
         self.top = -math.inf
         self.n_points = 0
-        axis = (np.arange(FIRST_CELLS) + 0.5) / FIRST_CELLS
+        axis = (np.arange(FIRST_BOXES) + 0.5) / FIRST_BOXES
         centre = tensor_grid(axis, dim)
-        self._cells = self._evaluate(centre, np.full(centre.shape, 0.5 / FIRST_CELLS), first=True)
+        self._cells = self._evaluate(centre, np.full(centre.shape, 0.5 / FIRST_BOXES), first=True)
 
     @property
     def mass(self) -> float:
@@ -152,7 +152,7 @@ class Integrator:
 
     def _evaluate(self, centre: FloatArray, half: FloatArray, first: bool) -> Cells:
         nodes = self._rule.nodes
-        at_a_time = max(1, CHUNK // len(nodes))
+        at_a_time = max(1, POINTS_HELD // len(nodes))
         log_values = np.empty((len(centre), len(nodes)))
         for start in range(0, len(centre), at_a_time):
             part = slice(start, start + at_a_time)
@@ -166,11 +166,11 @@ class Integrator:
         error = np.abs(mass - volume * (values @ self._rule.low_weights))
         steps = self._rule.steps(log_values)
         largest_step = np.max(steps, axis=1)
-        steep = largest_step > STEEP
+        steep = largest_step > UNBELIEVED_STEP
         # A cell that was not yet compared with its halves, or in which the integrand changes by orders of magnitude
         # from node to node, may be wrong by all that it could hold.
-        exponent = np.max(log_values, axis=1) + MARGIN * largest_step - self.top
-        could_hold = volume * np.exp(np.minimum(exponent, LARGEST_EXPONENT))
+        exponent = np.max(log_values, axis=1) + RISE_SHARE * largest_step - self.top
+        could_hold = volume * np.exp(np.minimum(exponent, LARGEST_ERROR_EXPONENT))
         error = np.where(first | steep, np.maximum(error, could_hold), error)
         differences = np.where(steep[:, None], steps, self._rule.fourth_differences(values))
         # Where nothing is to be seen, the widest axis is the best guess.

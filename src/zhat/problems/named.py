@@ -19,7 +19,7 @@ from zhat.util.threads import default_errors
 Truth = Callable[[Sequence[float]], list[LogIntegral]]
 
 #: Even a formula loses a few units in the last place.
-ROUNDING = 8 * float(np.finfo(float).eps)
+FORMULA_ROUNDING = 8 * float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class NamedProblem:
         with default_errors():
             truths = self.truth(missing) if missing else []
         for value, found in zip(missing, truths, strict=True):
-            rounding = ROUNDING * (1.0 + abs(found.value))
+            rounding = FORMULA_ROUNDING * (1.0 + abs(found.value))
             self._known[value] = replace(found, error=found.error + rounding)
         return [self._known[value] for value in wanted]
 

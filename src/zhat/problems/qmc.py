@@ -23,9 +23,9 @@ N_SCRAMBLES = 16
 N_WARPS = 4
 SCRAMBLE_POINTS = 2**18
 #: Points whose energies are computed at a time.
-CHUNK = 2**15
+ENERGIES_AT_ONCE = 2**15
 #: Plain points that are at least this good are not improved upon.
-GOOD_ERROR = 1e-6
+GOOD_PLAIN_ERROR = 1e-6
 #: Bins of an axis. A power of two, so that the kinks of a warp lie where Sobol points are cut evenly.
 BINS = 64
 #: Points in a step that learns, steps at most, and steps once the target can be followed.
@@ -33,7 +33,7 @@ PILOT_POINTS = 2**15
 MAX_STEPS = 100
 LAST_STEPS = 3
 #: A step goes as far as leaves this effective share of the points.
-ESS_SHARE = 0.05
+WARP_ESS_SHARE = 0.05
 #: Share of points that a warp leaves uniform on some axis, lest it forget a region that it has not seen.
 UNIFORM_SHARE = 0.4
 #: Seeds of the scrambles begin here for the integrals, and here for learning.
@@ -47,7 +47,7 @@ def sobol_integrals(surface: Surface, inverse_temperatures: Sequence[float], dim
         return []
     plain = _integrals(surface, inverse_temperatures, [Warp.none(dim)])
     return [
-        found if found.error <= GOOD_ERROR else _own_integral(surface, inverse_temperature, dim, found)
+        found if found.error <= GOOD_PLAIN_ERROR else _own_integral(surface, inverse_temperature, dim, found)
         for inverse_temperature, found in zip(inverse_temperatures, plain, strict=True)
     ]
 
@@ -135,7 +135,7 @@ def _power(log_weights: FloatArray) -> float:
     """
 
     def bearable(power: float) -> bool:
-        return effective_sample_size(power * log_weights) >= ESS_SHARE * len(log_weights)
+        return effective_sample_size(power * log_weights) >= WARP_ESS_SHARE * len(log_weights)
 
     if bearable(1.0):
         return 1.0
@@ -152,8 +152,8 @@ def _integrals(surface: Surface, inverse_temperatures: Sequence[float], warps: S
     for scramble in range(N_SCRAMBLES):
         unit = sobol(SCRAMBLE_POINTS, dim, SEED + scramble)
         energies, log_stretch = np.empty(len(unit)), np.empty(len(unit))
-        for start in range(0, len(unit), CHUNK):
-            part = slice(start, start + CHUNK)
+        for start in range(0, len(unit), ENERGIES_AT_ONCE):
+            part = slice(start, start + ENERGIES_AT_ONCE)
             points, log_stretch[part] = warps[scramble % len(warps)](unit[part])
             energies[part] = surface(points)
         for row, inverse_temperature in zip(log_means, inverse_temperatures, strict=True):

@@ -21,13 +21,13 @@ from zhat.problems.cubature import cubature
 from zhat.problems.qmc import most_credible, sobol_integrals
 
 #: The highest dimension of the adaptive grid, and of the cubature.
-GRID_DIM = 2
+GRID_TRUTH_DIM = 2
 CUBATURE_DIM = 5
 #: What is worse than this is tried by other means as well.
-GOOD_ERROR = 1e-5
+GOOD_ADAPTIVE_ERROR = 1e-5
 #: Relative accuracy asked for, and the points that may be spent on it, by dimension.
-TOLERANCE = {1: 1e-10, 2: 1e-9, 3: 3e-7, 4: 3e-6, 5: 3e-6}
-MAX_POINTS = {1: 1_000_000, 2: 2_000_000, 3: 4_000_000, 4: 8_000_000, 5: 8_000_000}
+TRUTH_TOLERANCE = {1: 1e-10, 2: 1e-9, 3: 3e-7, 4: 3e-6, 5: 3e-6}
+MAX_TRUTH_POINTS = {1: 1_000_000, 2: 2_000_000, 3: 4_000_000, 4: 8_000_000, 5: 8_000_000}
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,11 @@ class ByQuadrature:
         found: dict[float, LogIntegral] = {}
         if self.box.dim <= CUBATURE_DIM:
             found = {value: self._adaptive(value) for value in inverse_temperatures}
-        poor = [value for value in inverse_temperatures if value not in found or not found[value].error <= GOOD_ERROR]
+        poor = [
+            value
+            for value in inverse_temperatures
+            if value not in found or not found[value].error <= GOOD_ADAPTIVE_ERROR
+        ]
         for value, other in zip(poor, sobol_integrals(self._surface, poor, self.box.dim), strict=True):
             found[value] = most_credible([found[value], other]) if value in found else other
         log_volume = self.box.log_volume
@@ -65,8 +69,8 @@ class ByQuadrature:
 
     def _adaptive(self, inverse_temperature: float) -> LogIntegral:
         dim = self.box.dim
-        if dim > GRID_DIM:
-            return cubature(self._surface, inverse_temperature, dim, TOLERANCE[dim], MAX_POINTS[dim])
+        if dim > GRID_TRUTH_DIM:
+            return cubature(self._surface, inverse_temperature, dim, TRUTH_TOLERANCE[dim], MAX_TRUTH_POINTS[dim])
         return _grid_integral(self._surface, inverse_temperature, dim)
 
 
@@ -96,5 +100,5 @@ def line_integral(log_integrand: Callable[[FloatArray], FloatArray], breaks: Flo
 
 def _grid_integral(surface: Surface, inverse_temperature: float, dim: int) -> LogIntegral:
     grid = AdaptiveGrid(surface, inverse_temperature, dim)
-    grid.refine_for_integral(TOLERANCE[dim], MAX_POINTS[dim])
+    grid.refine_for_integral(TRUTH_TOLERANCE[dim], MAX_TRUTH_POINTS[dim])
     return LogIntegral(grid.log_integral, grid.relative_error, grid.n_points, "cells")

@@ -10,6 +10,7 @@ from zhat.core.arrays import FloatArray
 from zhat.core.logspace import effective_sample_size, log_mean_exp, relative_standard_error
 from zhat.errors import InvalidArgument
 from zhat.problem.evaluations import Evaluations
+from zhat.problem.points import Points
 from zhat.problem.task import Task, noise_variances
 from zhat.protocol.estimator import Finding
 
@@ -19,7 +20,7 @@ FEW_EFFECTIVE = 8.0
 LARGEST_NOISE = 1.0
 
 
-def share_left(task: Task, facts: Evaluations, pending: FloatArray, n: int, limit: int) -> tuple[int, int]:
+def share_left(task: Task, facts: Evaluations, pending: Points, n: int, limit: int) -> tuple[int, int]:
     """Return the range of positions, below ``limit`` and the budget, that an ask for ``n`` points covers."""
     start = len(facts) + len(pending)
     return start, max(start, min(start + n, limit, task.budget))

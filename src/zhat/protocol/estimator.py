@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from zhat.core.arrays import FloatArray
 from zhat.problem.evaluations import Evaluations
+from zhat.problem.points import Points
 from zhat.problem.task import Task
 
 if TYPE_CHECKING:
@@ -57,11 +58,11 @@ class Estimator(Protocol):
     def check(self, task: Task) -> None:
         """Raise `InvalidArgument` if the task cannot be done by this method."""
 
-    def ask(self, task: Task, facts: Evaluations, pending: FloatArray, n: int) -> FloatArray:
-        """Return up to ``n`` points of the unit cube to evaluate next, shape ``(k, d)``.
+    def ask(self, task: Task, facts: Evaluations, pending: Points, n: int) -> FloatArray | Points:
+        """Return up to ``n`` points of the unit cube to evaluate next, shape ``(k, d)``, perhaps with their numbers.
 
         ``pending`` were asked before and are not told yet. No points: nothing more is wanted, or, while some are
-        pending, nothing can be said before they are told.
+        pending, nothing can be said before they are told. Without numbers, points follow those asked for before.
         """
 
     def estimate(self, task: Task, facts: Evaluations) -> Finding:

@@ -28,7 +28,7 @@ LABELS = {
     "mvs-exact": "MVS, exact draws",
 }  # fmt: skip
 #: Errors below this are drawn at it: they are exact up to rounding or the truth's own error.
-SMALLEST_ERROR = 1e-8
+SMALLEST_DRAWN_ERROR = 1e-8
 LARGEST_ERROR = 1e4
 
 
@@ -78,7 +78,7 @@ def _draw_errors(axes: Axes, summary: PanelSummary) -> None:
     budgets = np.array(series.budgets, dtype=float)
     for column, method in enumerate(series.methods):
         colour, marker, dashes = STYLES[method]
-        errors = np.maximum(summary.mean_error[:, column], SMALLEST_ERROR)
+        errors = np.maximum(summary.mean_error[:, column], SMALLEST_DRAWN_ERROR)
         known = np.isfinite(errors)
         half = 0.5 * summary.spread[:, column]
         lower = np.minimum(half, 0.9 * errors)
@@ -90,7 +90,7 @@ def _draw_errors(axes: Axes, summary: PanelSummary) -> None:
     axes.set_yscale("log")
     axes.set_xticks(budgets, [f"{budget:g}" for budget in budgets])
     # Estimates can be off by any power of ten, which would squeeze everything else: errors beyond 10⁴ are off the plot.
-    shown = summary.mean_error[summary.mean_error > SMALLEST_ERROR]
+    shown = summary.mean_error[summary.mean_error > SMALLEST_DRAWN_ERROR]
     axes.set_ylim(0.4 * np.min(shown, initial=1.0), min(4.0 * np.max(shown, initial=1e-6), LARGEST_ERROR))
     axes.grid(which="major", color="#E5E5E5", lw=0.7)
     title = f"{series.label}, λ = {summary.panel.inverse_temperature:g}, σ = {series.noise_std:g}, ν = {series.nu:g}"

@@ -72,7 +72,7 @@ class Illustration:
 
 @dataclass(frozen=True)
 class FigurePlan:
-    """A figure: its panels in reading order, so many in a row.
+    """A figure: its panels in reading order, this many in a row.
 
     ``kind`` is "errors", or "illustration" for a figure whose panels are `illustrations`.
     """

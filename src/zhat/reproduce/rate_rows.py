@@ -23,7 +23,7 @@ from zhat.theory import rates
 ESTIMATES = ("first batch", "two batches")
 #: Rises whenever a trial would come out differently, so that old trials are not mixed with new ones.
 VERSION = 1
-#: A budget counts if its mean error is so many times what rounding may have added to it.
+#: A budget counts if its mean error is this many times what rounding may have added to it.
 ABOVE_ROUNDING = 10.0
 N_RESAMPLES = 2000
 

@@ -43,12 +43,12 @@ from zhat.reproduce.rate_rows import ESTIMATES, Case, Outcome, Outcomes, RateRow
 from zhat.reproduce.runner import Report, one_thread_each
 from zhat.reproduce.shared_grid import SharedGrid
 
-#: Trials are run so many at a time, always the same ones together, whatever number is asked for: how many columns a
+#: Trials are run this many at a time, always the same ones together, whatever number is asked for: how many columns a
 #: matrix product has can change its last digits, and a trial must not depend on which others are missing.
-BLOCK = 10
+TRIALS_A_BLOCK = 10
 #: Nodes an axis in each cell, by dimension, and cells an axis in 2-d (in 1-d the design's points bound them). With
 #: twice as many cells or nodes, errors without noise change by 1.5% at most, most of them by less than 0.1%.
-NODES, CELLS_2D = {1: 16, 2: 4}, 64
+AXIS_NODES, CELLS_2D = {1: 16, 2: 4}, 64
 
 
 @dataclass(frozen=True)
@@ -254,7 +254,7 @@ def run_design(setting: Setting) -> FloatArray:
 
 def run_block(setting: Setting, block: int, exponents: Sequence[float], design: FloatArray) -> list[Outcome]:
     """Run one block of trials: both estimates, for each λ = T^c."""
-    trials = range(block * BLOCK, (block + 1) * BLOCK)
+    trials = range(block * TRIALS_A_BLOCK, (block + 1) * TRIALS_A_BLOCK)
     grid = quadrature_grid(design, setting.dim)
     x = design[: setting.budget]
     energies = [setting.energy(trial) for trial in trials]
@@ -285,7 +285,7 @@ def quadrature_grid(design: FloatArray, dim: int) -> SharedGrid:
     In 1-d f − μ is smooth between neighbours in the design, so each gap has nodes of its own; in 2-d, equal cells.
     """
     edges = np.unique([0.0, *design[:, 0], 1.0]) if dim == 1 else np.linspace(0.0, 1.0, CELLS_2D + 1)
-    nodes, weights = np.polynomial.legendre.leggauss(NODES[dim])
+    nodes, weights = np.polynomial.legendre.leggauss(AXIS_NODES[dim])
     widths = np.diff(edges)[:, None]
     places = (edges[:-1, None] + 0.5 * (nodes + 1.0) * widths).ravel()
     sizes = (0.5 * weights * widths).ravel()
@@ -360,9 +360,9 @@ def _finish(
     for case in cases:
         for setting in (_setting(plan, case, budget) for budget in plan.budgets):
             finished = outcomes.finished(repr(setting), case.c)
-            for block in range(-(-trials // BLOCK)):
+            for block in range(-(-trials // TRIALS_A_BLOCK)):
                 missing = wanted.setdefault((setting, block), [])
-                missing += [case.c] if block * BLOCK not in finished else []
+                missing += [case.c] if block * TRIALS_A_BLOCK not in finished else []
     todo = sorted((job for job in wanted if wanted[job]), key=lambda job: (-job[0].dim, -job[0].budget))
     designs = {setting.design_key: setting for setting, _ in todo}
     designs = {key: setting for key, setting in designs.items() if outcomes.design(key, setting.dim) is None}

@@ -19,7 +19,7 @@ from zhat.reproduce.results import Results
 from zhat.reproduce.trials import run_trial
 
 #: Trials that a process is given at a time: enough to share its surrogates, few enough to lose little.
-BLOCK = 5
+TRIALS_A_JOB = 5
 
 #: Called with how many trials are done, and how many there are in all.
 Report = Callable[[int, int], None]
@@ -85,9 +85,9 @@ def _missing(
         if left:
             todo[series, left].append(trial)
     return [
-        (series, block[start : start + BLOCK], list(left))
+        (series, block[start : start + TRIALS_A_JOB], list(left))
         for (series, left), block in todo.items()
-        for start in range(0, len(block), BLOCK)
+        for start in range(0, len(block), TRIALS_A_JOB)
     ]
 
 

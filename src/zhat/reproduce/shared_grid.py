@@ -16,7 +16,7 @@ from zhat.core.logspace import log_sum_exp
 
 #: By dimension: cells an axis, with four nodes each.
 CELLS = {1: 1024, 2: 64, 3: 13}
-NODES = 4
+NODES_A_CELL = 4
 #: Points above 3-d.
 POOL_POINTS = 65_536
 #: Steps of the independence sampler that corrects draws from boxes to draws from e^{-λμ}.
@@ -42,7 +42,7 @@ class SharedGrid:
         cells = CELLS[dim]
         # Cosine spacing: a boundary layer is resolved quadratically better than the middle.
         edges = 0.5 * (1.0 - np.cos(np.pi * np.arange(cells + 1) / cells))
-        nodes, weights = np.polynomial.legendre.leggauss(NODES)
+        nodes, weights = np.polynomial.legendre.leggauss(NODES_A_CELL)
         width = np.diff(edges)[:, None]
         places = (edges[:-1, None] + 0.5 * (nodes + 1.0) * width).ravel()
         bounds = np.concatenate([[0.0], np.cumsum((0.5 * weights * width).ravel())])

@@ -26,6 +26,7 @@ from zhat.errors import InvalidArgument
 from zhat.estimators import METHODS, Estimator, PiecewiseConstant, SurrogateSettings, Task
 from zhat.problem.domain import Box
 from zhat.problem.evaluations import Evaluations, Outcome
+from zhat.problem.points import Points
 from zhat.problems import NamedProblem
 from zhat.reproduce.experiment import Options, Series
 from zhat.reproduce.shared_grid import SharedGrid
@@ -223,9 +224,9 @@ def _plain_estimate(
         estimator.check(task)
     except InvalidArgument:
         return math.nan
-    facts, nothing = Evaluations.empty(dim), np.empty((0, dim))
+    facts, nothing = Evaluations.empty(dim), Points.none(dim)
     while True:
-        unit = estimator.ask(task, facts, nothing, budget)
+        unit = np.asarray(estimator.ask(task, facts, nothing, budget))
         if len(unit) == 0:
             return estimator.estimate(task, facts).log_z
         y = setting.energy(unit) + series.noise_std * generator.standard_normal(len(unit))

@@ -14,8 +14,8 @@ from zhat.errors import InvalidArgument
 from zhat.result.estimate import Estimate
 from zhat.util.digits import decimals_for
 
-#: So many draws of all log evidences stand for their errors, always the same ones.
-N_DRAWS = 100_000
+#: How many draws of all log evidences stand for their errors, always the same ones.
+N_EVIDENCE_DRAWS = 100_000
 #: Kass and Raftery's (1995) words for twice the log Bayes factor, by its lower end.
 WORDS = ((10.0, "very strong"), (6.0, "strong"), (2.0, "positive"), (0.0, "not worth more than a bare mention"))
 
@@ -123,7 +123,7 @@ def model_probabilities(
     if not np.all(np.isfinite(errors)):
         low, high = np.zeros(len(found)), np.ones(len(found))
     else:
-        noise = np.random.default_rng(0).standard_normal((N_DRAWS, len(found)))
+        noise = np.random.default_rng(0).standard_normal((N_EVIDENCE_DRAWS, len(found)))
         low, high = np.quantile(softmax(log_z + errors * noise + log_weights, axis=1), [0.025, 0.975], axis=0)
     return {
         name: ModelProbability(*map(float, numbers))

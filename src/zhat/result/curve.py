@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 #: With a larger error of log Z nothing is known at λ: Z may be off by any factor.
 LARGEST_KNOWN = 1.0
-#: So many λ are named in a status.
+#: How many λ are named in a status.
 MOST_NAMED = 6
 
 

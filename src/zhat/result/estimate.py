@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 #: What all points of a weighted sample that are left out may weigh together.
 NEGLIGIBLE = 1e-6
-#: So many reasons for failures are named in a summary.
+#: How many reasons for failures are named in a summary.
 MOST_REASONS = 10
 
 
@@ -209,7 +209,7 @@ class Estimate:
         return to_arviz(self, whole("draws", draws, at_least=1), whole("chains", chains, at_least=1), seed)
 
     def to_dataframe(self, draws: int | None = None, seed: int | None = None) -> Any:
-        """Return every evaluation as a pandas table; with ``draws``, so many draws from the posterior instead."""
+        """Return every evaluation as a pandas table; with ``draws``, this many draws from the posterior instead."""
         from zhat.result.export import draws_frame, evaluations_frame
 
         return evaluations_frame(self) if draws is None else draws_frame(self, whole("draws", draws, at_least=1), seed)

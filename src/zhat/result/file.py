@@ -12,6 +12,7 @@ from typing import Any, get_args
 
 import numpy as np
 
+from zhat.core.arrays import IndexArray
 from zhat.core.gp.kernels import Kernel
 from zhat.errors import FileError, InvalidArgument, MissingFile, StorageError, shown
 from zhat.estimators.norm import DEFAULT_KERNEL, stored_shape
@@ -71,6 +72,7 @@ def _document(estimate: Estimate) -> dict[str, Any]:
             "failure": list(estimate.evaluations.failure),
             "seconds": [_number_out(value) for value in estimate.evaluations.seconds.tolist()],
             "noise_std": [_number_out(value) for value in estimate.evaluations.noise_std.tolist()],
+            **_numbers_out(estimate.evaluations.number),
             **({"tracebacks": dict(tracebacks)} if (tracebacks := estimate.evaluations.tracebacks) else {}),
         },
     }
@@ -187,6 +189,8 @@ def _std_error(value: object) -> float:
 
 def _evaluations(table: dict[str, Any], dim: int) -> Evaluations:
     y = fields.column("y", table["y"])
+    # Most runs number their points as they are told.
+    number = [fields.whole("number", value, -1) for value in table.get("number", range(len(y)))]
     found = Evaluations(
         x=fields.matrix("x", table["x"], dim),
         unit=fields.matrix("unit", table["unit"], dim),
@@ -199,14 +203,21 @@ def _evaluations(table: dict[str, Any], dim: int) -> Evaluations:
             reason: fields.words("tracebacks", text)
             for reason, text in fields.table("tracebacks", table.get("tracebacks", {})).items()
         },
+        number=np.array(number, dtype=np.intp),
     )
-    if any(len(column) != len(y) for column in (found.x, found.unit, found.failure, found.seconds, found.noise_std)):
+    if any(
+        len(column) != len(y) for column in (found.x, found.unit, found.failure, found.seconds, found.noise_std, number)
+    ):
         raise ValueError("the columns of the evaluations are of different length")
     if not np.all((found.unit >= 0.0) & (found.unit <= 1.0)):
         raise ValueError("unit has points outside the unit cube")
     if np.any(y == -np.inf) or np.any((found.noise_std < 0.0) | np.isinf(found.noise_std)):
         raise ValueError("energies are above -inf, and standard deviations of noise finite and at least 0")
     return found
+
+
+def _numbers_out(number: IndexArray) -> dict[str, list[int]]:
+    return {} if np.array_equal(number, np.arange(len(number))) else {"number": number.tolist()}
 
 
 def _kernel_out(kernel: Kernel) -> dict[str, Any]:

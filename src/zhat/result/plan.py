@@ -28,7 +28,7 @@ DOUBTFUL = 1.6
 DOUBTFUL_NOISE = 1.2
 MOST_DOUBTFUL = 2.5
 #: More than this is not worth a number.
-MOST = 10**9
+MOST_MORE = 10**9
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,11 @@ class Plan:
         spent = f"{self.n_evaluations} evaluations reached {self.std_error:.2g}"
         if self.n_more == 0:
             return f"{spent}, and {self.relative_error:.2g} is asked for: no more are needed"
-        about = f"more than {MOST:.0e}" if self.n_more >= MOST else f"about {self.n_more} ({self.low} to {self.high})"
+        about = (
+            f"more than {MOST_MORE:.0e}"
+            if self.n_more >= MOST_MORE
+            else f"about {self.n_more} ({self.low} to {self.high})"
+        )
         return f"{spent}; {self.relative_error:.2g} will take {about} more"
 
 
@@ -155,10 +159,10 @@ def _n_more(error: float, noise: float, spent: int, wanted: float, exponent: flo
     def variance(n: float) -> float:
         return float(rest * (n / spent) ** (-2.0 * exponent) + _square(noise) / n)
 
-    low, high = float(spent), float(spent + MOST)
+    low, high = float(spent), float(spent + MOST_MORE)
     # Errors too large to be squared are too large for anything.
     if not variance(high) <= _square(wanted):
-        return MOST
+        return MOST_MORE
     for _ in range(100):
         middle = math.sqrt(low * high)
         low, high = (middle, high) if variance(middle) > _square(wanted) else (low, middle)

@@ -7,7 +7,7 @@ import numpy as np
 from zhat.core.arrays import FloatArray
 from zhat.core.heights.heights import relevant_height
 
-#: So many roundings of the largest number involved may add up in log Z.
+#: How many roundings of the largest number involved may add up in log Z.
 ROUNDINGS = 8.0
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import time
 
-import numpy as np
-
-from zhat.core.arrays import FloatArray
 from zhat.estimators.settings import Settings
 from zhat.evaluate.run import Point
+from zhat.problem.points import Points
 from zhat.study.facts import KnownFacts
 from zhat.study.holders import is_gone
 from zhat.study.store import Row, Store
@@ -23,17 +21,18 @@ def take_free(store: Store, open_points: list[Row], n: int, holder: str, lease: 
     return [row for row in free if row.id in taken]
 
 
-def chosen_points(settings: Settings, known: KnownFacts, open_points: list[Row], n: int) -> FloatArray:
+def chosen_points(settings: Settings, known: KnownFacts, open_points: list[Row], n: int) -> Points:
     """Return up to ``n`` new points of the unit cube, chosen with those in mind that are open."""
     dim = settings.domain.dim
     facts, n_given = known.view()
     # The facts were read last: what was told in between is no longer open.
-    pending = [row.unit for row in open_points if row.id not in known.told_ids]
+    still_open = [row for row in open_points if row.id not in known.told_ids]
+    pending = Points.joined([row.unit for row in still_open], [row.number for row in still_open], dim)
     n_spent = len(facts) - n_given
     n = min(n, settings.budget - n_spent - len(pending))
     if n <= 0 or settings.too_many_failed(facts.ok[n_given:]):
-        return np.empty((0, dim))
-    return settings.choose(facts, n_given, np.array(pending).reshape(-1, dim), n)
+        return Points.none(dim)
+    return settings.choose(facts, n_given, pending, n)
 
 
 def asked_points(store: Store, settings: Settings, facts: KnownFacts, n: int, who: str, lease: float) -> list[Point]:
@@ -41,13 +40,13 @@ def asked_points(store: Store, settings: Settings, facts: KnownFacts, n: int, wh
     state, open_points = store.state(), store.open_points()
     taken = [Point(row.id, row.x) for row in take_free(store, open_points, n, who, lease)]
     while len(taken) < n:
-        unit = chosen_points(settings, facts, open_points, n - len(taken))
-        if len(unit) == 0:
+        points = chosen_points(settings, facts, open_points, n - len(taken))
+        if len(points) == 0:
             break
-        x = settings.domain.to_user(unit)
-        numbers = store.insert(state, unit, x, who, time.time() + lease)
-        if numbers is not None:
-            return taken + [Point(number, row) for number, row in zip(numbers, x, strict=True)]
+        x = settings.domain.to_user(points.unit)
+        ids = store.insert(state, points, x, who, time.time() + lease)
+        if ids is not None:
+            return taken + [Point(id, row) for id, row in zip(ids, x, strict=True)]
         # Somebody asked out of turn: look again.
         state, open_points = store.state(), store.open_points()
     return taken

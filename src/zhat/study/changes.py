@@ -25,17 +25,6 @@ if TYPE_CHECKING:
     from zhat.result.estimate import Estimate
     from zhat.study.store import Store
 
-#: Tables that older studies do not have: they get them when they are next written to.
-LATER_SCHEMA = """
-CREATE TABLE IF NOT EXISTS changes (
-    id INTEGER PRIMARY KEY, point INTEGER NOT NULL, change TEXT NOT NULL, changed_at REAL NOT NULL,
-    n_points INTEGER NOT NULL, told INTEGER, y REAL, noise_std REAL, failure TEXT NOT NULL, seconds REAL,
-    told_at REAL, worker TEXT
-);
-CREATE TABLE IF NOT EXISTS tracebacks (
-    id INTEGER PRIMARY KEY, point INTEGER NOT NULL, failure TEXT NOT NULL, traceback TEXT NOT NULL
-);
-"""
 #: The place in the order of tells that a point gets: the one it had before, or the next that nobody had.
 PLACE = """coalesce(
     (SELECT told FROM changes WHERE point = ? AND told IS NOT NULL LIMIT 1),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import struct
+import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +36,11 @@ _ID, _ORIGIN, _UNIT, _X, _Y, _NOISE_STD = 0, 1, 2, 3, 9, 10
 #: Points are numbered from 1, and the next ones must have numbers too.
 _LARGEST_ID = 2**53
 N_COLUMNS = len(_COLUMNS)
+#: Columns that say who has a point and since when, which is no fact: asked_at, holder, lease_until, attempts.
+_HOLDING = slice(4, 8)
 
 
-def checked(values: tuple[Any, ...], dim: int, path: Path) -> tuple[Any, ...]:
+def checked(values: Sequence[Any], dim: int, path: Path) -> Sequence[Any]:
     """Return a row of the table of points of a study with so many axes, or say what is wrong with it."""
     if len(values) != N_COLUMNS:
         raise FileError(f"{path} is damaged: its points have {len(values)} columns; wanted: {N_COLUMNS}")
@@ -60,6 +64,13 @@ def checked(values: tuple[Any, ...], dim: int, path: Path) -> tuple[Any, ...]:
         name, _, wanted = _COLUMNS[wrong[0]]
         raise _wrong(path, values[0], name, values[wrong[0]], wanted)
     return values
+
+
+def checksum(values: Sequence[object]) -> int:
+    """Return a checksum of a row of the table of points: of where it is and what it came to, not of who has it."""
+    facts = list(values)
+    del facts[_HOLDING]
+    return zlib.crc32(repr(facts).encode())
 
 
 def _in_cube(unit: bytes) -> bool:

@@ -6,13 +6,14 @@ import contextlib
 import errno
 import os
 import secrets
+import shutil
 import sqlite3
-import warnings
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from zhat.errors import FileError, StorageError, StudyExists
-from zhat.study.log import as_committed, content_of, keep_copy, log_of, look
+from zhat.study.journal import in_memory, journal_of, read_journal
 from zhat.study.turns import turn
 from zhat.util.files import sync_folder
 
@@ -22,6 +23,8 @@ BUSY_SECONDS = 60.0
 COMPANIONS = ("-journal", "-wal", "-shm")
 #: What SQLite says where it cannot write.
 _CANNOT_WRITE = ("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_FULL", "SQLITE_IOERR")
+#: What it says of content that it cannot have written.
+_DAMAGED = ("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_ERROR", "SQLITE_CONSTRAINT", "SQLITE_MISMATCH")
 #: What file systems without hard links say of them.
 _NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK, errno.EXDEV}
 
@@ -39,8 +42,12 @@ def made_whole(path: Path) -> Iterator[Path]:
     the others.
     """
     target = Path(os.path.realpath(path))
+    # In this order: the database is always there before its journal.
+    has_journal = journal_of(target).exists()
     if not is_absent(target):
         raise _exists(path)
+    if has_journal:
+        raise FileError(f"{path} is not there but its journal is; {_remedy(path)}; for a new study move it away")
     if not target.parent.is_dir():
         raise FileError(f"{path} cannot be made: there is no folder {target.parent}")
     draft = target.with_name(f"{target.name}-new-{os.getpid()}-{secrets.token_hex(4)}")
@@ -75,28 +82,6 @@ def _publish(draft: Path, target: Path) -> None:
     sync_folder(target.parent)
 
 
-def check_log(path: Path) -> None:
-    """Refuse a file whose log SQLite would drop told values from; keep a copy of a log that is not whole."""
-    verdict, log = look(path)
-    if verdict == "whole":
-        return
-    copy = keep_copy(path, log)
-    kept = "it is left as it is" if copy is None else f"a copy is kept in {copy}"
-    if verdict == "torn":
-        said = f"{log_of(path)}: its last entry is not whole; if that was told, it is open again, and {kept}"
-        warnings.warn(said, RuntimeWarning, stacklevel=2)
-        return
-    # Here, because it takes what this file has.
-    from zhat.study.salvage import salvage
-
-    found = salvage(path)
-    n_told = sum(point.told is not None for point in found.points)
-    raise FileError(
-        f"{path}: its log {log_of(path)} is damaged, and opening it would lose what was told since; {kept}. "
-        f"{n_told} told values can be saved: zhat export --salvage {path} prints them, zhat repair {path} makes it anew"
-    )
-
-
 def connect(path: Path, mode: str) -> sqlite3.Connection:
     """Open a file in one of SQLite's modes: "ro", "rw" or "rwc"."""
     # Percent signs and question marks in a path are not for SQLite to read anything into.
@@ -128,13 +113,21 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
 
 def _in_memory(path: Path) -> sqlite3.Connection:
     """Open a copy in memory: on a disk that is full or read-only SQLite cannot write what it needs to share a log."""
-    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    try:
-        connection.deserialize(as_committed(path.read_bytes(), content_of(path)))
-        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    except BaseException:
-        connection.close()
-        raise
+    content = read_journal(path)
+    if content is not None:
+        return in_memory(content)
+    # A study of before there were journals: where there is room, SQLite takes its log over.
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "study.db"
+        for ending in ("", "-wal"):
+            with contextlib.suppress(FileNotFoundError):
+                shutil.copyfile(f"{path.resolve()}{ending}", f"{copy}{ending}")
+        on_disk, connection = (
+            connect(copy, "rw"),
+            sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False),
+        )
+        on_disk.backup(connection)
+        on_disk.close()
     return connection
 
 
@@ -154,16 +147,33 @@ def explained(path: Path) -> Iterator[None]:
             raise StorageError(f"{path} is locked by another process for over {BUSY_SECONDS:g} s") from error
         if name.startswith("SQLITE_IOERR"):
             raise StorageError(f"{path}: the disk failed ({name}); nothing of this was stored") from error
-        if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_ERROR")):
+        # Text that is not UTF-8 has no name.
+        is_text = isinstance(error, sqlite3.OperationalError) and not name
+        if name.startswith(_DAMAGED) or is_text:
             raise damaged(path, text) from error
         raise StorageError(f"{path}: {text}") from error
+    except UnicodeDecodeError as error:
+        raise damaged(path, str(error)) from error
 
 
 def damaged(path: Path, why: str) -> FileError:
     """Return the error that says so, and what can be done."""
-    return FileError(
-        f"{path} is damaged or not a study ({why}); what was told is read from it by: zhat export --salvage {path}"
-        f" or zhat repair {path}"
+    return FileError(f"{path} is damaged or not a study ({why}); {_remedy(path)}")
+
+
+def absent(path: Path) -> FileError:
+    """Return the error that says that there is no study, or only its journal."""
+    reason = ": the file is empty" if path.is_file() else ""
+    return FileError(f"there is no study {path}{reason}" + (f"; {_remedy(path)}" if journal_of(path).exists() else ""))
+
+
+def _remedy(path: Path) -> str:
+    journal = journal_of(path)
+    if not journal.exists():
+        return f"it has no journal {journal}; SQLite's own shell may read some of it: sqlite3 {path} .recover"
+    return (
+        f"what was told is in its journal {journal}: zhat repair {path} makes the study anew of it, and "
+        f"zhat export --salvage {path} prints it"
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from zhat.problem.evaluations import Evaluations
+from zhat.problem.points import Points
 from zhat.study.store import Store
 
 
@@ -63,8 +64,13 @@ class KnownFacts:
         for origin, table in self._tables.items():
             rows = [row for row in new if row.origin == origin]
             if rows:
-                x, unit = np.array([row.x for row in rows]), np.array([row.unit for row in rows])
-                self._tables[origin] = table.extended(x, unit, [row.outcome for row in rows])
+                # What was given has no place in the method's sequence of points, but comes before it.
+                numbers = (
+                    [row.number for row in rows] if origin == "asked" else range(len(table), len(table) + len(rows))
+                )
+                points = Points.joined([row.unit for row in rows], list(numbers), self._dim)
+                x = np.array([row.x for row in rows])
+                self._tables[origin] = table.extended(x, points, [row.outcome for row in rows])
         if any(row.failure for row in new):
             self._tables["asked"] = replace(self._tables["asked"], tracebacks=self._store.tracebacks())
         self.told_ids.update(row.id for row in new)

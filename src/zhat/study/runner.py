@@ -29,7 +29,7 @@ LOOK_EVERY = 0.5
 SHARE_FOR_ESTIMATES = 0.05
 #: But they need not be made more often than this, in seconds.
 SOONEST_ESTIMATE = 2.0
-#: A long evaluation takes as long as this quantile of so many recent ones.
+#: A long evaluation takes as long as this quantile of this many recent ones.
 LONG = 0.9
 RECENT = 64
 #: Of the time that is left, an evaluation must take less than this share to be begun.

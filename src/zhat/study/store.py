@@ -1,4 +1,4 @@
-"""The store of a study: one SQLite file in which every fact is on disk before anybody is told that it is.
+"""The store of a study: a database and a journal in which every fact is on disk before anybody is told that it is.
 
 It knows rows and transactions, and nothing of estimators. All that is told is kept, forever: what is told of a point a
 second time goes to a table of its own, and so does an outcome that no longer counts (`zhat.study.changes`).
@@ -12,7 +12,7 @@ import math
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -22,32 +22,17 @@ import numpy as np
 from zhat.core.arrays import FloatArray
 from zhat.errors import FileError, InvalidArgument
 from zhat.problem.evaluations import Outcome
-from zhat.study.changes import LATER_SCHEMA, PLACE, columns, keep_traceback, no_such_point
-from zhat.study.checked_rows import N_COLUMNS, checked
-from zhat.study.database import check_log, connect, damaged, explained, is_absent, made_whole
+from zhat.problem.points import Points
+from zhat.study.changes import PLACE, columns, keep_traceback, no_such_point
+from zhat.study.checked_rows import checked, checksum
+from zhat.study.database import absent, connect, damaged, explained, is_absent, made_whole
+from zhat.study.journal import FactJournal, up_to_date
+from zhat.study.schema import APPLICATION_ID, SCHEMA_VERSION, bring_up_to_date, lay_out
 from zhat.util import fields
 
-#: Marks a SQLite file as a study; the version rises with every change that an older zhat could not read.
-APPLICATION_ID = 0x5A484154
-SCHEMA_VERSION = 2
 #: "rollback" for network file systems, on which a write-ahead log cannot be shared.
 Journal = Literal["wal", "rollback"]
 _JOURNAL_MODES: dict[Journal, str] = {"wal": "WAL", "rollback": "DELETE"}
-
-#: All tables. What `zhat.study.salvage` reads from damaged files are these columns.
-SCHEMA = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE points (
-    id INTEGER PRIMARY KEY, origin TEXT NOT NULL, unit BLOB NOT NULL, x BLOB NOT NULL, asked_at REAL NOT NULL,
-    holder TEXT, lease_until REAL, attempts INTEGER NOT NULL,
-    told INTEGER UNIQUE, y REAL, noise_std REAL, failure TEXT NOT NULL, seconds REAL, told_at REAL, worker TEXT
-);
-CREATE INDEX open_points ON points (id) WHERE told IS NULL;
-CREATE TABLE repeats (
-    id INTEGER PRIMARY KEY, point INTEGER NOT NULL, y REAL, noise_std REAL, failure TEXT NOT NULL, seconds REAL,
-    told_at REAL NOT NULL, worker TEXT
-);
-"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +55,8 @@ class Row:
         Its place in the order of tells; None while it is open.
     y, noise_std, failure, seconds, told_at, worker
         What it came to, when, and who said so. NaN where there is no such number.
+    number
+        The number that its estimator gave it; see `zhat.problem.points.Points`.
     """
 
     id: int
@@ -87,6 +74,7 @@ class Row:
     seconds: float
     told_at: float
     worker: str
+    number: int
 
     @property
     def outcome(self) -> Outcome:
@@ -101,7 +89,9 @@ class Store:
         self.path = path
         self._connection = connection
         self._lock = threading.RLock()
+        self._journal: FactJournal | None = None
         self._has_changes = False
+        self._has_checks = True
         #: How many axes its points have, which the settings say and not this file.
         self.dim = 0
 
@@ -127,16 +117,19 @@ class Store:
     def open(cls, path: Path, read_only: bool = False) -> Store:
         """Open a file that is there, or say what is wrong with it."""
         if is_absent(path) or not path.is_file():
-            raise FileError(f"there is no study {path}" + (": the file is empty" if path.is_file() else ""))
-        check_log(path)
+            raise absent(path)
         with explained(path):
             store = cls(path, connect(path, "ro" if read_only else "rw"))
             try:
-                store._check()
-                if not read_only and not store.has_changes():
-                    with store._transaction() as cursor:
-                        for statement in _statements(LATER_SCHEMA):
-                            cursor.execute(statement)
+                is_old = store._check() < SCHEMA_VERSION
+                if read_only:
+                    store._has_checks = not is_old
+                    store._connection = up_to_date(store._connection, path)
+                else:
+                    if is_old or not store.has_changes():
+                        with store._transaction() as cursor:
+                            bring_up_to_date(cursor)
+                    store._keep_journal()
             except BaseException:
                 store.close()
                 raise
@@ -162,15 +155,15 @@ class Store:
 
     def told_after(self, place: int) -> list[Row]:
         """Return what was told after a place in the order of tells, in that order."""
-        return self._rows("SELECT * FROM points WHERE told > ? ORDER BY told", (place,))
+        return self._rows("WHERE told > ? ORDER BY told", (place,))
 
     def open_points(self) -> list[Row]:
         """Return the points that were asked and not told, oldest first."""
-        return self._rows("SELECT * FROM points WHERE told IS NULL ORDER BY id")
+        return self._rows("WHERE told IS NULL ORDER BY id")
 
     def all_points(self) -> list[Row]:
         """Return all points, oldest first."""
-        return self._rows("SELECT * FROM points ORDER BY id")
+        return self._rows("ORDER BY id")
 
     def state(self) -> tuple[int, int]:
         """Return how many points there are, and how many changes of outcomes there were."""
@@ -217,14 +210,16 @@ class Store:
         return int(self.read("SELECT count(*) FROM repeats")[0][0])
 
     def insert(
-        self, state: tuple[int, int], unit: FloatArray, x: FloatArray, holder: str, lease_until: float
+        self, state: tuple[int, int], points: Points, x: FloatArray, holder: str, lease_until: float
     ) -> list[int] | None:
         """Note points that are asked for; None, and nothing noted, if the state is no longer what it was."""
         now, n_before = time.time(), state[0]
         rows = [
-            (n_before + 1 + place, _bytes(unit[place]), _bytes(x[place]), now, holder, lease_until)
-            for place in range(len(unit))
+            (n_before + 1 + place, _bytes(points.unit[place]), _bytes(x[place]), now, holder, lease_until)
+            for place in range(len(points))
         ]
+        # Most are numbered as they come.
+        numbered = [(n_before + 1 + place, number) for place, number in enumerate(points.number.tolist())]
         with self._lock, explained(self.path), self._transaction() as cursor:
             if self.state() != state:
                 return None
@@ -233,6 +228,8 @@ class Store:
                 " VALUES (?, 'asked', ?, ?, ?, ?, ?, 1, '')",
                 rows,
             )
+            others = [(id, number) for id, number in numbered if number != id - 1]
+            cursor.executemany("INSERT INTO numbers VALUES (?, ?)", others)
         return [row[0] for row in rows]
 
     def give(self, unit: FloatArray, x: FloatArray, outcomes: list[Outcome]) -> None:
@@ -245,11 +242,6 @@ class Store:
                     f" told_at, worker) VALUES ('given', ?, ?, ?, 0, {PLACE}, ?, ?, ?, ?, ?, '')",
                     (_bytes(unit[place]), _bytes(x[place]), now, None, *columns(outcome), now),
                 )
-
-    def restore(self, rows: Iterable[tuple[object, ...]]) -> None:
-        """Put rows of the table of points back, with their ids."""
-        with self.writing() as cursor:
-            cursor.executemany(f"INSERT INTO points VALUES ({', '.join('?' * N_COLUMNS)})", rows)
 
     def take(self, numbers: Iterable[int], now: float, holder: str, lease_until: float) -> list[int]:
         """Pass open points on to a new holder; return those that were still open and in the hands they were in."""
@@ -298,6 +290,12 @@ class Store:
         return False
 
     @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """Put all that is written in a block on disk at once, at its end: all of it, or nothing."""
+        with self.writing():
+            yield
+
+    @contextlib.contextmanager
     def writing(self) -> Iterator[sqlite3.Cursor]:
         """Provide a cursor for one transaction, of which all is on disk at the end, or nothing."""
         with self._lock, explained(self.path), self._transaction() as cursor:
@@ -308,34 +306,67 @@ class Store:
         with self._lock, explained(self.path):
             return self._connection.execute(query, parameters).fetchall()
 
-    def _rows(self, query: str, parameters: tuple[Any, ...] = ()) -> list[Row]:
-        return [_row(checked(values, self.dim, self.path)) for values in self.read(query, parameters)]
+    def _rows(self, which: str, parameters: tuple[Any, ...] = ()) -> list[Row]:
+        """Return rows of the table of points, all of them as they were written."""
+        more = "LEFT JOIN checks ON checks.point = id LEFT JOIN numbers ON numbers.point = id"
+        others, more = ("checksum, number", more) if self._has_checks else ("NULL, NULL", "")
+        found = self.read(f"SELECT points.*, {others} FROM points {more} {which}", parameters)
+        rows = []
+        for *values, known, number in found:
+            rows.append(_row(checked(values, self.dim, self.path), number))
+            if known is not None and known != checksum(values):
+                raise damaged(self.path, f"point {values[0]} is not what was stored")
+        return rows
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Cursor]:
-        """Provide a cursor in a transaction that no other process writes beside, and that is on disk at the end."""
+        """Provide a cursor in a transaction that no other process writes beside, and that is on disk at the end.
+
+        Within another one of the same thread it is a part of that.
+        """
         cursor = self._connection.cursor()
+        if self._connection.in_transaction:
+            yield cursor
+            return
         cursor.execute("BEGIN IMMEDIATE")
         try:
+            if self._journal is not None:
+                self._journal.settle(cursor)
             yield cursor
+            if self._journal is not None:
+                self._journal.append(cursor)
             cursor.execute("COMMIT")
         except BaseException:
             # A full disk may have ended the transaction already.
             if self._connection.in_transaction:
                 cursor.execute("ROLLBACK")
+            if self._journal is not None:
+                self._journal.take_back(self._connection)
             raise
+        if self._journal is not None:
+            self._journal.committed()
+
+    def _keep_journal(self) -> None:
+        """Write everything to a journal too from now on, and make the two hold the same."""
+        self._journal = FactJournal(self.path)
+        self._journal.watch(self._connection)
+        with self._transaction():
+            pass
+
+    def begin_journal_anew(self) -> None:
+        """Write a journal of all that the database holds, instead of one that is damaged and is kept."""
+        assert self._journal is not None, "a study that is only read has no journal to write"
+        with self.writing() as cursor:
+            self._journal.begin_anew(cursor, "has lines that cannot be read")
 
     def _fill(self, settings: dict[str, Any]) -> None:
         with self._transaction() as cursor:
-            # Not executescript, which would end the transaction.
-            for statement in _statements(SCHEMA + LATER_SCHEMA):
-                cursor.execute(statement)
+            lay_out(cursor)
             cursor.execute("INSERT INTO meta VALUES ('settings', ?)", (json.dumps(settings),))
             cursor.execute("INSERT INTO meta VALUES ('created_at', ?)", (repr(time.time()),))
-            cursor.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            cursor.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
-    def _check(self) -> None:
+    def _check(self) -> int:
+        """Refuse what is no study, or a damaged one; return the version of its schema."""
         cursor = self._connection.cursor()
         if cursor.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
             raise FileError(f"{self.path} is not a study of zhat's")
@@ -348,24 +379,21 @@ class Store:
         found = [row[0] for row in cursor.execute("PRAGMA quick_check(1)").fetchall()]
         if found != ["ok"]:
             raise damaged(self.path, found[0])
+        return int(version)
 
 
-def _row(values: tuple[Any, ...]) -> Row:
-    number, origin, unit, x, asked_at, holder, lease_until, attempts, told = values[:9]
+def _row(values: Sequence[Any], number: int | None) -> Row:
+    id, origin, unit, x, asked_at, holder, lease_until, attempts, told = values[:9]
     y, noise_std, failure, seconds, told_at, worker = values[9:]
     return Row(
-        number, origin, np.frombuffer(unit, "<f8"), np.frombuffer(x, "<f8"), asked_at, holder or "",
+        id, origin, np.frombuffer(unit, "<f8"), np.frombuffer(x, "<f8"), asked_at, holder or "",
         _number(lease_until), attempts, told, _number(y), _number(noise_std), failure, _number(seconds),
-        _number(told_at), worker or "",
+        _number(told_at), worker or "", id - 1 if number is None else number,
     )  # fmt: skip
 
 
 def _number(value: float | None) -> float:
     return math.nan if value is None else float(value)
-
-
-def _statements(schema: str) -> list[str]:
-    return [statement for statement in schema.split(";") if statement.strip()]
 
 
 def _bytes(row: FloatArray) -> bytes:

@@ -6,9 +6,9 @@ import dataclasses
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -53,7 +53,7 @@ LEASE = 86_400.0
 
 
 class Study:
-    """An estimate of log Z that lasts: every point and every value is on disk, in one file.
+    """An estimate of log Z that lasts: every point and every value is on disk, in two files.
 
     Use `create` or `open`. Several processes may use the same study at the same time, each with an object of its own.
     """
@@ -104,10 +104,8 @@ class Study:
             more gives it again.
         quantity
             What is told: "energy" or "log_likelihood", its negative. With a prior it must be said.
-        noise_kind, periodic, x0, y0, rkhs_norm, rkhs_kernel
-            The same; ``y0`` is what is told.
-        u0
-            Instead of ``x0``: points of the unit cube.
+        noise_kind, periodic, x0, u0, y0, rkhs_norm, rkhs_kernel
+            The same; ``y0`` is what is told, ``u0`` are points of the unit cube instead of ``x0``.
         largest_failed_share
             No more points are asked for when more of at least twenty evaluations have failed.
         journal
@@ -169,9 +167,7 @@ class Study:
         """Return the study, which is closed at the end of the block."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Close the file."""
         self.close()
 
@@ -303,6 +299,10 @@ class Study:
                 return True
             return self._store.tell(number, outcome, who)
 
+    def together(self) -> AbstractContextManager[None]:
+        """Let what is told in a block be on disk at its end, all of it or nothing, which takes the time of one tell."""
+        return self._store.together()
+
     def withdraw(self, id: int) -> None:
         """Take back what was told of a point, a value or a failure.
 
@@ -364,12 +364,12 @@ class Study:
         executor: object | None = None,
         max_time: float | None = None,
     ) -> Estimate:
-        """Evaluate the energy until the budget is spent, or so many seconds have passed; return the estimate then.
+        """Evaluate the energy until the budget is spent, or this many seconds have passed; return the estimate then.
 
-        ``energy`` returns what is told: a log-likelihood, where the study was made so.
-        ``vectorized``, ``workers`` and ``executor`` are those of `zhat.estimate`. An interrupt ends the run when what
-        is under way has ended, a second one at once. An energy that cannot be called at all, because a program or a
-        module is missing, ends it with `EnergyUnavailable` and costs nothing.
+        ``energy`` returns what is told: a log-likelihood, where the study was made so. ``vectorized``, ``workers`` and
+        ``executor`` are those of `zhat.estimate`. An interrupt ends the run when what is under way has ended, a second
+        one at once. An energy that cannot be called at all, because a program or a module is missing, ends it with
+        `EnergyUnavailable` and costs nothing.
         """
         from zhat.evaluate.pools import make_pool
         from zhat.study.runner import StudyRun
@@ -392,7 +392,7 @@ class Study:
         self._store.set_meta("energies", [*self.energies, energy])
 
     def renew(self, lease: float, holder: str | None = None) -> None:
-        """Hold all points that a holder has for so many seconds from now."""
+        """Hold all points that a holder has for this many seconds from now."""
         self._store.renew(holder_name(holder), time.time() + lease)
 
     def release(self, holder: str | None = None) -> None:

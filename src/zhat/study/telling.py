@@ -48,10 +48,11 @@ def tell_table(study: Study, path: str | os.PathLike[str], replace: bool, worker
         _check_coordinates(os.fspath(path), result, asked_for, widths)
     n_changes = len(study.changes)
     n_repeats = n_failed = 0
-    for result in results:
-        outcome = Outcome(result.value, result.failure, 0.0, result.noise_std)
-        n_repeats += not study.record(result.id, outcome, worker, replace)
-        n_failed += bool(result.failure)
+    with study.together():
+        for result in results:
+            outcome = Outcome(result.value, result.failure, 0.0, result.noise_std)
+            n_repeats += not study.record(result.id, outcome, worker, replace)
+            n_failed += bool(result.failure)
     return Told(len(results), n_failed, n_repeats, len(study.changes) - n_changes)
 
 

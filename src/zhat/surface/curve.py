@@ -30,7 +30,7 @@ from zhat.surface.temperatures import REACH, Temperatures
 CHANCE_CORRELATION = 3.0
 #: The power of a squared correlation to which it counts where it would make an error smaller.
 NEAR_POWER = 6.0
-#: Draws whose mean energy is so many of its sds below the lowest energy that was seen are disproved.
+#: Draws whose mean energy is this many of its sds below the lowest energy that was seen are disproved.
 DISPROVED_SDS = 2.0
 
 

@@ -1,4 +1,4 @@
-"""What a surrogate believes of the energy, and how well it foretold what was then seen: for people to look at."""
+"""What a surrogate believes of the energy, and how well it predicted what was then seen: for people to look at."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from zhat.problem.task import Task, energies_without_shift, log_noise_correction
 from zhat.surface.landscape import Landscape
 from zhat.surface.process import Surrogate, modelled
 
-#: The sd of a predicted height is at least this: what is foretold to the last bit has no standardised residual.
+#: The sd of a predicted height is at least this: what is predicted to the last bit has no standardised residual.
 SMALLEST_SD = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Foretold:
+class OutOfSample:
     """Evaluations, and what was predicted of each by others; all arrays have shape ``(k,)``.
 
     Attributes
@@ -66,7 +66,7 @@ class Insight:
         Minus the log probability that the energy is finite.
     energy, noise_std
         For each evaluation, the energy as the surrogate was told it, NaN where it failed, and its noise.
-    foretold
+    out_of_sample
         How well evaluations were predicted by others.
     """
 
@@ -75,7 +75,7 @@ class Insight:
     wall: Surface
     energy: FloatArray
     noise_std: FloatArray
-    foretold: Foretold
+    out_of_sample: OutOfSample
 
 
 def insight_of_process(
@@ -98,7 +98,7 @@ def insight_of_process(
     of_draw = np.sqrt(first.process.variance(embed(facts.unit[draws], task.periodic)) + variances[draws])
     of_draw = np.maximum(of_draw, smallest_sd)
     log_weight = task.inverse_temperature * (mean - facts.y[draws]) + log_noise_correction(task, variances[draws])
-    foretold = Foretold(
+    predicted = OutOfSample(
         position=np.concatenate([rows, draws]),
         predicted=np.concatenate([energy[rows] - residual, mean]),
         sd=np.concatenate([sd, of_draw]),
@@ -110,7 +110,7 @@ def insight_of_process(
     )
     return Insight(
         lambda u: landscape.lowest + landscape.mean(u), landscape.sd,
-        lambda u: np.zeros(len(u)), energy, np.where(facts.ok, np.sqrt(variances), np.nan), foretold,
+        lambda u: np.zeros(len(u)), energy, np.where(facts.ok, np.sqrt(variances), np.nan), predicted,
     )  # fmt: skip
 
 

@@ -38,7 +38,7 @@ UNSURE_SD = 0.6
 #: Draws of the surface: groups that share a model and its hyperparameters, and draws in each.
 N_GROUPS = 8
 GROUP_SIZE = 12
-#: So many values nearby tell how wrong a process is at a place.
+#: How many values nearby tell how wrong a process is at a place.
 NEIGHBOURS = 6
 #: The power of the integrand by which values count that tell how wrong a process is where it knows least.
 HIGHER_GROUND = 0.3
@@ -248,7 +248,7 @@ def _fade(value: FloatArray, start: float, end: float) -> FloatArray:
     return np.asarray(share * share * (3.0 - 2.0 * share))
 
 
-#: A single prediction counts as wrong by at most the root of this, in sds; and to begin with, so many were right.
+#: A single prediction counts as wrong by at most the root of this, in sds; and to begin with, this many were right.
 LARGEST_SCORE = 100.0
 
 

@@ -49,7 +49,7 @@ class SurrogateSettings:
         Whether the prior mean is an unknown constant; if not it is zero, as in the paper, and log Z then depends on
         where the energy's zero happens to be.
     trapezoid_points
-        Integrate e^{-λμ} by the trapezoidal rule with so many points, as the paper does; 0 for the adaptive methods.
+        Integrate e^{-λμ} by the trapezoidal rule with this many points, as the paper does; 0 for the adaptive methods.
     """
 
     nu: Shape | tuple[Shape, ...] = 1.5

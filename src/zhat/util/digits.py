@@ -6,7 +6,7 @@ import math
 
 
 def decimals_for(error: float, beyond: int = 1, fewest: int = 0) -> int:
-    """Return how many decimals a number with this standard error has: so many beyond the error's first digit."""
+    """Return how many decimals a number with this standard error has: this many beyond the error's first digit."""
     if not 0.0 < error < math.inf:
         return max(fewest, 5)
     return max(beyond - math.floor(math.log10(error)), fewest)

@@ -37,6 +37,22 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
     sync_folder(target.parent)
 
 
+def put_aside(path: Path) -> Path:
+    """Give a file another name, one that no file has; return that."""
+    aside = free_name(path)
+    path.rename(aside)
+    sync_folder(path.parent)
+    return aside
+
+
+def free_name(path: Path) -> Path:
+    """Return a name for a damaged file that no file has."""
+    number = 1
+    while (aside := path.with_name(f"{path.name}-damaged-{number}")).exists():
+        number += 1
+    return aside
+
+
 def sync_folder(folder: Path) -> None:
     """Put the names in a folder on disk, where the system can."""
     with contextlib.suppress(OSError):

@@ -34,16 +34,16 @@ if TYPE_CHECKING:
     from zhat.result.estimate import Estimate
 
 #: Estimates of fewer evaluations than this say nothing.
-FEWEST = 4
+FEWEST_EVALUATIONS = 4
 #: Errors are drawn down to this: rounding makes those below.
-SMALLEST_ERROR = 1e-15
+SMALLEST_SHOWN_ERROR = 1e-15
 #: The picture is higher than what its later half spans by this share of that, on either side.
 ROOM = 0.6
 
 
 @dataclass(frozen=True, eq=False)
 class ConvergenceData:
-    """Estimates from the first so many evaluations; all arrays have shape ``(m,)``.
+    """Estimates from the first evaluations, fewer and more of them; all arrays have shape ``(m,)``.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ def convergence_data(estimate: Estimate, n_points: int = 10, truth: float | None
     if truth is not None and not math.isfinite(truth):
         raise InvalidArgument("truth", truth, "the true log Z, a finite number, or None")
     n_all = len(estimate.evaluations)
-    first = min(n_all, max(FEWEST, estimate.n_given, n_all // 16))
+    first = min(n_all, max(FEWEST_EVALUATIONS, estimate.n_given, n_all // 16))
     numbers = np.unique(np.round(np.geomspace(first, n_all, n_points)).astype(np.intp))
     numbers = numbers if numbers[-1] == n_all else np.array([n_all])
     # The budget stays as it was: what the first n were chosen for depends on it.
@@ -157,11 +157,11 @@ def _draw_errors(axes: Axes, data: ConvergenceData) -> None:
     # The last one is no distance away from itself.
     shown = np.isfinite(off) & (off > 0.0)
     if np.any(data.has_error):
-        error = np.maximum(data.std_error[data.has_error], SMALLEST_ERROR)
+        error = np.maximum(data.std_error[data.has_error], SMALLEST_SHOWN_ERROR)
         axes.plot(data.n[data.has_error], error, "-s", color=ORANGE, mec="black", mew=0.5, lw=1.5, ms=4,
                   label="standard error")  # fmt: skip
     if np.any(shown):
-        axes.plot(data.n[shown], np.maximum(off[shown], SMALLEST_ERROR), "o", color=BLUE, ms=4.5,
+        axes.plot(data.n[shown], np.maximum(off[shown], SMALLEST_SHOWN_ERROR), "o", color=BLUE, ms=4.5,
                   label=f"distance from {word}")  # fmt: skip
     if np.any(data.has_error) or np.any(shown):
         axes.set_yscale("log")

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 MOST_AXES = 10
 #: An axis shows this share of the draws, and a margin on either side as a share of that range.
 CENTRAL_SHARE = 0.99
-MARGIN = 0.12
+DRAWS_MARGIN = 0.12
 #: The most ticks of a panel, and how wide a character is, as a share of the text's size.
 MOST_TICKS = 4
 CHARACTER = 0.62
@@ -121,7 +121,7 @@ def corner_data(
     outside = 0.5 * (1.0 - CENTRAL_SHARE)
     low, high = np.quantile(draws, [outside, 1.0 - outside], axis=0)
     # Draws that are all alike are given a range, so that there is something to see.
-    margin = MARGIN * (high - low) + np.where(high > low, 0.0, np.maximum(1e-6 * np.abs(low), 1e-12))
+    margin = DRAWS_MARGIN * (high - low) + np.where(high > low, 0.0, np.maximum(1e-6 * np.abs(low), 1e-12))
     low, high = low - margin, high + margin
     for end in estimate.domain.to_user(np.array([np.zeros(len(names)), np.ones(len(names))]))[:, shown]:
         # Where the domain ends there is nothing to see beyond; but not every domain's corners are its ends.
@@ -259,7 +259,7 @@ def _title_panel(axes: Axes, data: CornerData, row: int, width: float) -> None:
 
 
 def _size(k: int) -> tuple[float, float]:
-    """Return the picture's width and height in inches, for so many axes."""
+    """Return the picture's width and height in inches, for this many axes."""
     return (6.5, 4.2) if k == 1 else (max(6.4, 1.25 * k + 1.5),) * 2
 
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from zhat.result.curve import Curve
     from zhat.result.estimate import Estimate
 
-#: A curve goes down to this share of the estimate's λ, at so many of them.
-SMALLEST_SHARE = 0.01
+#: A curve goes down to this share of the estimate's λ, at this many of them.
+SMALLEST_SHARE_OF_LAMBDA = 0.01
 N_TEMPERATURES = 33
 
 
@@ -37,7 +37,7 @@ def curve_data(estimate: Estimate, inverse_temperatures: Sequence[float] | Float
     if inverse_temperatures is None:
         own = estimate.inverse_temperature
         # The last one is the estimate's own to the last bit, where the curve has the estimate's numbers.
-        inverse_temperatures = np.append(np.geomspace(SMALLEST_SHARE * own, own, N_TEMPERATURES)[:-1], own)
+        inverse_temperatures = np.append(np.geomspace(SMALLEST_SHARE_OF_LAMBDA * own, own, N_TEMPERATURES)[:-1], own)
     return estimate.curve(inverse_temperatures)
 
 

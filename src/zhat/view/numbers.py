@@ -46,7 +46,7 @@ def median_text(values: FloatArray) -> MedianText:
 
 
 def _written(value: float, decimals: int) -> str:
-    """Return a number with so many decimals, and no minus before a zero."""
+    """Return a number with this many decimals, and no minus before a zero."""
     return f"{round(value, decimals) + 0.0:.{decimals}f}"
 
 
@@ -69,7 +69,7 @@ class Ticks:
 
 
 def ticks_between(low: float, high: float, most: int, characters: float = math.inf) -> Ticks:
-    """Return at most so many ticks whose labels, side by side, have so many characters in all."""
+    """Return at most this many ticks whose labels, side by side, have this many characters in all."""
     power = _power_taken_off(max(abs(low), abs(high)))
     free = FREE_END * (high - low)
     found = Ticks((), (), 0)

@@ -1,4 +1,4 @@
-"""The picture of residuals: how well evaluations were foretold by others, and what draws say of the surrogate."""
+"""The picture of residuals: how well evaluations were predicted by others, and what draws say of the surrogate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 
 from zhat.core.arrays import BoolArray
 from zhat.core.logspace import effective_sample_size
-from zhat.surface.insight import Foretold
+from zhat.surface.insight import OutOfSample
 from zhat.view.source import highest_relevant, insight_of
 from zhat.view.style import (
     BLUE,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from zhat.result.estimate import Estimate
 
 #: Standardised residuals beyond this are drawn at the edge.
-LARGEST_SCORE = 6.0
+LARGEST_DRAWN_SCORE = 6.0
 #: Weights are drawn between these powers of e.
 LARGEST_LOG_WEIGHT = 6.0
 #: What a method may report of the tail of its weights.
@@ -43,7 +43,7 @@ PARETO_NAMES = ("pareto_k", "pareto_shape")
 
 
 @dataclass(frozen=True, eq=False)
-class ResidualsData(Foretold):
+class ResidualsData(OutOfSample):
     """Evaluations and what was predicted of them, with what the picture says of all of them.
 
     Attributes
@@ -69,9 +69,9 @@ class ResidualsData(Foretold):
 
 
 def residuals_data(estimate: Estimate) -> ResidualsData:
-    """Return how well evaluations were foretold: by the round before them where there was one, else by all others."""
+    """Return how well evaluations were predicted: by the round before them where there was one, else by all others."""
     insight = insight_of(estimate, "residuals")
-    told = insight.foretold
+    told = insight.out_of_sample
     weights = told.log_weight[told.drawn]
     reported = [value for name in PARETO_NAMES if isinstance(value := estimate.diagnostics.get(name), float)]
     return ResidualsData(
@@ -97,7 +97,7 @@ def draw_residuals(data: ResidualsData, path: str | PathLike[str] | None = None)
         _draw_weights(panels[2], data)
     for axes in panels:
         light_grid(axes)
-    title(figure, f"how well {data.method} foretold what it then saw")
+    title(figure, f"how well {data.method} predicted what it then saw")
     note(figure, _notes(data))
     return finished(figure, path)
 
@@ -105,8 +105,8 @@ def draw_residuals(data: ResidualsData, path: str | PathLike[str] | None = None)
 def _kinds(data: ResidualsData) -> list[tuple[str, BoolArray, str, str]]:
     """Return the kinds of evaluations that there are, each with a name, which they are, a colour and a marker."""
     kinds = [
-        ("chosen, foretold by those before", ~data.drawn & ~data.left_out, BLUE, "o"),
-        ("chosen, foretold by all others", ~data.drawn & data.left_out, BLUE, "o"),
+        ("chosen, predicted by those before", ~data.drawn & ~data.left_out, BLUE, "o"),
+        ("chosen, predicted by all others", ~data.drawn & data.left_out, BLUE, "o"),
         ("drawn from exp(−λμ)", data.drawn, ORANGE, "D"),
     ]
     return [kind for kind in kinds if np.any(kind[1])]
@@ -137,9 +137,9 @@ def _draw_scores(axes: Axes, data: ResidualsData) -> None:
     axes.axhspan(-TWO_SIDED_95, TWO_SIDED_95, color="#EEEEEE", lw=0)
     axes.axhline(0.0, color=GREY, lw=1.0, ls="--")
     for _, which, color, marker in _kinds(data):
-        score = np.clip(data.score[which], -LARGEST_SCORE, LARGEST_SCORE)
+        score = np.clip(data.score[which], -LARGEST_DRAWN_SCORE, LARGEST_DRAWN_SCORE)
         axes.plot(data.position[which] + 1, score, marker, color=color, ms=4.2, mec="black", mew=0.4, alpha=0.85)
-    axes.set_ylim(-LARGEST_SCORE - 0.5, LARGEST_SCORE + 0.5)
+    axes.set_ylim(-LARGEST_DRAWN_SCORE - 0.5, LARGEST_DRAWN_SCORE + 0.5)
     axes.set_xlim(0, data.n_evaluations + 1)
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     axes.set_xlabel("evaluation", fontsize=LABEL_SIZE)
@@ -177,20 +177,22 @@ def _head(axes: Axes, text: str) -> None:
 
 def _notes(data: ResidualsData) -> list[str]:
     if len(data.position) == 0:
-        return ["too few evaluations: none was foretold by others"]
+        return ["too few evaluations: none was predicted by others"]
     notes = []
     finite = np.isfinite(data.observed)
     high = finite & (np.minimum(data.observed, data.predicted) > data.highest)
     if np.any(high):
-        notes.append(f"left: {count(int(np.sum(high)), 'evaluation')} too high to matter, and foretold so: not shown")
-    far = finite & (np.abs(data.score) > LARGEST_SCORE)
+        notes.append(f"left: {count(int(np.sum(high)), 'evaluation')} too high to matter, and predicted so: not shown")
+    far = finite & (np.abs(data.score) > LARGEST_DRAWN_SCORE)
     if np.any(far):
         worst = float(np.max(np.abs(data.score[far])))
-        notes.append(f"{count(int(np.sum(far)), 'residual')} beyond ±{LARGEST_SCORE:g}, drawn there: up to {worst:.3g}")
+        notes.append(
+            f"{count(int(np.sum(far)), 'residual')} beyond ±{LARGEST_DRAWN_SCORE:g}, drawn there: up to {worst:.3g}"
+        )
     inside = np.mean(np.abs(data.score[finite]) <= TWO_SIDED_95) if np.any(finite) else np.nan
     notes.append(f"{inside:.0%} of {count(int(np.sum(finite)), 'residual')} within the 95% interval")
     if missing := data.n_evaluations - len(data.position):
-        notes.append(f"{count(missing, 'evaluation')} not among them: not foretold, or of no finite value")
+        notes.append(f"{count(missing, 'evaluation')} not among them: not predicted, or of no finite value")
     if not np.all(finite):
         notes.append(f"{count(int(np.sum(~finite)), 'draw')} found +inf: the weight is 0, drawn at the lower edge")
     return notes

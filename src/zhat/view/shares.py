@@ -14,7 +14,7 @@ from zhat.core.arrays import FloatArray
 #: Cells an axis, and the least and the most of them that the density is smoothed over.
 N_CELLS = 120
 LEAST_SMOOTHING, MOST_SMOOTHING = 1.0, 8.0
-#: The narrowest interval with this share of the draws tells how wide a mode is: of a normal one, so many sds.
+#: The narrowest interval with this share of the draws tells how wide a mode is: of a normal one, this many sds.
 NARROWEST_SHARE = 0.25
 SDS_OF_NARROWEST = 0.637
 #: Smoother than for the least error, by this factor: a reader sees shapes, and takes waves for some.

@@ -37,18 +37,18 @@ from zhat.view.style import (
 if TYPE_CHECKING:
     from zhat.result.estimate import Estimate
 
-#: At most so many slices, in rows of so many.
+#: At most this many slices, in rows of this many.
 MOST_SLICES = 10
 MOST_IN_A_ROW = 5
 #: Points along a slice, and how often the range that matters is looked for on as many.
 N_POINTS = 161
 N_ZOOMS = 4
 #: A margin around that range, as a share of it.
-MARGIN = 0.15
+SLICE_MARGIN = 0.15
 #: Margins do not reach beyond these quantiles of a prior, which may be far away.
 TAILS = (0.005, 0.995)
 #: An evaluation is near a slice if it is no farther from it than this share of how widely low evaluations are spread,
-#: in the root mean square over the other axes; at most so many are shown.
+#: in the root mean square over the other axes; at most this many are shown.
 NEAR = 0.5
 MOST_NEAR = 24
 #: Where it is likelier than not that the energy is infinite, there is a wall.
@@ -201,7 +201,7 @@ def relevant_stretch(
         found = [*values[insight.mean(line(point, axis, values)) <= highest], *own]
         if not found:
             break
-        margin, step = MARGIN * (max(found) - min(found)), values[1] - values[0]
+        margin, step = SLICE_MARGIN * (max(found) - min(found)), values[1] - values[0]
         first, last = max(low, min(found) - step), min(high, max(found) + step)
         low = max(low, min(first, max(first - margin, ends[0])))
         high = min(high, max(last, min(last + margin, ends[1])))
@@ -212,7 +212,7 @@ def _ends(domain: Domain, point: FloatArray, axis: int) -> tuple[float, float]:
     """Return how far margins may reach on the unit cube: to its ends, if these are not far away in the user's units."""
     x = domain.to_user(line(point, axis, np.array([0.0, *TAILS, 1.0])))[:, axis]
     first, middle, last = np.abs(np.diff(x))
-    return 0.0 if first < MARGIN * middle else TAILS[0], 1.0 if last < MARGIN * middle else TAILS[1]
+    return 0.0 if first < SLICE_MARGIN * middle else TAILS[0], 1.0 if last < SLICE_MARGIN * middle else TAILS[1]
 
 
 def _slice(

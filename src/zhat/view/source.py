@@ -48,7 +48,7 @@ def best_point(insight: Insight, unit: FloatArray) -> FloatArray:
 
 
 def chosen_axes(names: tuple[str, ...], axes: Iterable[str | int] | None, most: int) -> tuple[int, ...]:
-    """Return the axes that were asked for, by name or index, or the first ones, at most so many."""
+    """Return the axes that were asked for, by name or index, or the first ones, at most this many."""
     if axes is None:
         return tuple(range(min(len(names), most)))
     known = ", ".join(map(repr, names))

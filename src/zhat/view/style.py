@@ -31,7 +31,7 @@ def finished(figure: Figure, path: str | PathLike[str] | None) -> Figure:
 
 
 def note(figure: Figure, sentences: list[str], lines_below: int = 0) -> None:
-    """Write what a reader should know, a sentence each, below the picture, and above so many lines of a legend."""
+    """Write what a reader should know, a sentence each, below the picture, and above this many lines of a legend."""
     if sentences:
         figure.supxlabel(
             _plain("\n".join(sentences)) + "\n" * lines_below, fontsize=NOTE_SIZE, color=GREY, x=0.01, ha="left"

@@ -47,14 +47,14 @@ MOST_DIMENSIONS = 2
 N_CURVE, N_MAP, N_LOOK = 401, 141, 65
 #: The density is shown where it is at least e to the minus this of its largest value, with a margin as a share of that.
 DENSITY_HEIGHT = 7.0
-MARGIN = 0.1
+DENSITY_MARGIN = 0.1
 #: A margin around the whole domain, as a share of it.
-EDGE = 0.02
+DOMAIN_MARGIN = 0.02
 #: How often that is looked for, each time closer.
 N_ZOOMS = 4
 #: A density of one variable is shown alone if it fills less than this share of the axis; of two, if it fills less than
 #: the second of either.
-NARROW = 0.25
+SHOWN_ALONE_SHARE = 0.25
 LARGE = 0.9
 
 
@@ -116,7 +116,7 @@ class SurfaceData:
     @property
     def fills_little(self) -> bool:
         """Whether there is more to see of the density where it is than on all of the domain."""
-        return bool(np.min(self.filled) < (NARROW if len(self.names) == 1 else LARGE))
+        return bool(np.min(self.filled) < (SHOWN_ALONE_SHARE if len(self.names) == 1 else LARGE))
 
     @property
     def failed(self) -> BoolArray:
@@ -177,7 +177,7 @@ def dense_range(estimate: Estimate, insight: Insight) -> tuple[FloatArray, Float
         points = np.vstack([_grid(low, high, N_LOOK)[1].reshape(-1, dim), best])
         height = scale * insight.mean(points) + insight.wall(points)
         dense = points[height <= np.min(height) + DENSITY_HEIGHT]
-        margin = MARGIN * np.ptp(dense, axis=0) + (high - low) / N_LOOK
+        margin = DENSITY_MARGIN * np.ptp(dense, axis=0) + (high - low) / N_LOOK
         low, high = np.maximum(low, np.min(dense, axis=0) - margin), np.minimum(high, np.max(dense, axis=0) + margin)
     return low, high
 
@@ -246,7 +246,7 @@ def _draw_line(data: SurfaceData) -> Figure:
     lower.set_ylim(0.0, 1.08 * float(np.max(patch.density)) or 1.0)
     lower.set_ylabel(f"density of {literal(data.names[0])}", fontsize=LABEL_SIZE)
     lower.set_xlabel(literal(data.names[0]), fontsize=LABEL_SIZE)
-    lower.set_xlim(*padded(float(np.min(x)), float(np.max(x)), EDGE))
+    lower.set_xlim(*padded(float(np.min(x)), float(np.max(x)), DOMAIN_MARGIN))
     light_grid(upper)
     light_grid(lower)
     return figure
@@ -280,7 +280,7 @@ def _draw_maps(data: SurfaceData) -> Figure:
         _draw_points(axes, data)
         for set_limits, axis in ((axes.set_xlim, 0), (axes.set_ylim, 1)):
             # Points on the edge of the domain are to be seen whole.
-            edge = EDGE if patch is data.whole else 0.0
+            edge = DOMAIN_MARGIN if patch is data.whole else 0.0
             set_limits(*padded(float(np.min(patch.x[..., axis])), float(np.max(patch.x[..., axis])), edge))
         axes.set_xlabel(literal(data.names[0]), fontsize=LABEL_SIZE)
         axes.set_ylabel(literal(data.names[1]), fontsize=LABEL_SIZE)
@@ -339,7 +339,7 @@ def _notes(data: SurfaceData) -> list[str]:
     notes = []
     shown = data.close if data.fills_little and len(data.names) == 1 else data.whole
     x = shown.x.reshape(-1, len(data.names))
-    margin = EDGE * np.ptp(x, axis=0)
+    margin = DOMAIN_MARGIN * np.ptp(x, axis=0)
     low, high = np.min(x, axis=0) - margin, np.max(x, axis=0) + margin
     if beyond := int(np.sum(~np.all((data.evaluated >= low) & (data.evaluated <= high), axis=1))):
         where = "only where the density is" if shown is data.close else "the far tails of the prior are left out"

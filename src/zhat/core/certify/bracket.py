@@ -46,7 +46,7 @@ from scipy.linalg.lapack import dpotrs, dtrtrs
 from scipy.special import ndtri
 
 from zhat.core.arrays import FloatArray, sobol
-from zhat.core.certify.enclosure import LARGEST_DIM, Band, Enclosure, Shapes
+from zhat.core.certify.enclosure import LARGEST_ENCLOSED_DIM, Band, Enclosure, Shapes
 from zhat.core.certify.remainder import remainder_norms
 from zhat.core.gp.kernels import Covariance
 from zhat.core.gp.process import jittered_cholesky
@@ -58,8 +58,8 @@ EPS = float(np.finfo(float).eps)
 #: The bracket's quadrature may cost this share of its width, if points suffice, and need not be better than this.
 QUADRATURE_SHARE = 0.05
 SMALLEST_GAIN = 1e-10
-#: Points at which the band is evaluated, at most. A point costs T² beyond so many data: there it is fewer.
-MAX_POINTS = 400_000
+#: Points at which the band is evaluated, at most. A point costs T² beyond this many data: there it is fewer.
+MAX_BAND_POINTS = 400_000
 CHEAP_DATA = 256
 FEWEST_POINTS = 20_000
 #: With noise, the remainder between places may be this share of the typical half width of the band.
@@ -163,13 +163,13 @@ def certified_bracket(
     data = _Data(kernel, x, y, noise_std)
     probability = 1.0 - failure_probability if noise_std > 0 else 1.0
     hidden_norm = rkhs_norm if noise_std > 0 else data.hidden_norm(rkhs_norm)
-    if x.shape[1] > LARGEST_DIM:
+    if x.shape[1] > LARGEST_ENCLOSED_DIM:
         # |f| ≤ B √k(x, x), and no more.
         exponent = inverse_temperature * largest + slack
         return Bracket(-exponent, exponent, probability, data.norm, 0, 2.0 * exponent)
     shapes = _shapes(kernel, x.shape[1], rkhs_norm)
     if max_points is None:
-        max_points = max(int(MAX_POINTS * min(1.0, (CHEAP_DATA / max(len(y), 1)) ** 2)), FEWEST_POINTS)
+        max_points = max(int(MAX_BAND_POINTS * min(1.0, (CHEAP_DATA / max(len(y), 1)) ** 2)), FEWEST_POINTS)
     if noise_std > 0:
         depth, quantile = _fixed_grid(data, shapes, rkhs_norm, failure_probability, max_points)
         enclosure = Enclosure(data.noisy_band(rkhs_norm, quantile), shapes, inverse_temperature, largest)

@@ -31,12 +31,12 @@ from zhat.core.logspace import log_sum_exp
 #: Points -> lower and upper bounds of f there: ``(n, d) -> (n,), (n,)``.
 Band = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
-#: A vertex's key has so many bits, shared out evenly between the axes, and an axis no more than the other number.
+#: A vertex's key has this many bits, shared out evenly between the axes, and an axis no more than the other number.
 KEY_BITS = 60
 MAX_AXIS_BITS = 40
 #: The vertices of a cell are 2^d; beyond this many axes not even one cell is worth it.
-LARGEST_DIM = 10
-#: Splits go on in portions: the cells that make up this share of what could be gained, but at least one in so many.
+LARGEST_ENCLOSED_DIM = 10
+#: Splits go on in portions: the cells that make up this share of what could be gained, but at least one in this many.
 SHARE_A_ROUND = 0.7
 LEAST_CELLS_A_ROUND = 8
 FEWEST_SPLITS = 64
@@ -45,7 +45,7 @@ POINTS_AT_ONCE = 1024
 
 
 class Shapes:
-    """The sides of a cell after so many halvings, the axis of the next one, and the remainder.
+    """The sides of a cell after this many halvings, the axis of the next one, and the remainder.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ from zhat.core.gp.families import FAMILIES, Shape, smoothness
 from zhat.core.gp.kernels import Covariance
 
 #: Orders below ν that are tried beside ν itself.
-ROUGHER = (1.0, 1.5, 1.75, 1.9)
+ROUGHER_ORDERS = (1.0, 1.5, 1.75, 1.9)
 
 
 def remainder_norms(kernel: Covariance, widths: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -72,7 +72,7 @@ def axis_remainder(shape: Shape, side: float) -> tuple[float, float]:
     elif nu > 2.0:
         bounds.append(_smooth_bound(0.75 / ((nu - 1.0) * (nu - 2.0)), side))
     if shape not in FAMILIES:
-        for order in (nu, *ROUGHER):
+        for order in (nu, *ROUGHER_ORDERS):
             if order <= nu and order < 2.0:
                 ratio = _spectral_constant(nu) / _spectral_constant(order)
                 flat = 0.0 if order == 1.5 else 1.0 if order < 0.5 else 0.5

@@ -1,20 +1,22 @@
 """Where to look next: batches that shrink the uncertainty of log Z, and that look where a mode may hide.
 
-Several wishes share a batch. The first is quadrature's: the point that takes most off the variance of ∫ e^{-h}, to
-first order in the surrogate's uncertainty. Others are optimisation's: a place that the surrogate thinks too high to
-matter, but not by many standard deviations; the largest gap between points; where exactly a wall is. Each choice is
-conditioned on those before it, whose values do not matter for that. While the surrogate is so uncertain that first
-order means nothing, the first wish is replaced by the point of largest optimistic uncertainty, log sinh(z·sd) − h,
-which is the sd of the integrand where the sd is small and a lower confidence bound of h where it is large.
+Several acquisition criteria share a batch. The first is quadrature's: the point that takes most off the variance of
+∫ e^{-h}, to first order in the surrogate's uncertainty. Others are optimisation's: a place that the surrogate thinks
+too high to matter, but not by many standard deviations; the largest gap between points; where exactly a wall is. Each
+choice is conditioned on those before it, whose values do not matter for that. While the surrogate is so uncertain that
+first order means nothing, the first criterion is replaced by the point of largest optimistic uncertainty,
+log sinh(z·sd) − h, which is the sd of the integrand where the sd is small and a lower confidence bound of h where it is
+large.
 
-Every wish has a share of the points, and the one that is farthest behind its share has the next: none can keep another
-from its turn, whichever of them there are.
+Every criterion has a share of the points, and the one that is farthest behind its share has the next: none can keep
+another from its turn, whichever of them there are.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum, auto
 from fractions import Fraction
 
@@ -34,7 +36,7 @@ BORDER_SHARE = Fraction(1, 3)
 ANYWAY_SHARE = Fraction(1, 3)
 #: Where there are walls, the share of the points that looks for where exactly. The others share what is left.
 WALL_SHARE = Fraction(1, 2)
-#: A place may hide a mode if so many standard deviations take its height to the one below.
+#: A place may hide a mode if this many standard deviations take its height to the one below.
 DOUBTFUL_SDS = 5.0
 MODE_HEIGHT = 3.0
 #: First order means something while the surrogate's typical sd, where the integrand is, is below this.
@@ -45,7 +47,7 @@ OPTIMISTIC_SDS = 1.5
 ROUNDING = 1e-14
 
 
-class Wish(Enum):
+class Criterion(Enum):
     """What a point may be chosen for."""
 
     INTEGRAL = auto()
@@ -56,13 +58,13 @@ class Wish(Enum):
     WALL = auto()
 
 
-def shares(explore_every: int, searching: bool, walled: bool) -> dict[Wish, Fraction]:
-    """Return the share of the points that each wish has, which sum to 1.
+def shares(explore_every: int, searching: bool, walled: bool) -> dict[Criterion, Fraction]:
+    """Return the share of the points that each criterion has, which sum to 1.
 
     Parameters
     ----------
     explore_every
-        Of the points that are not for gaps, one in so many explores.
+        Of the points that are not for gaps, one in this many explores.
     searching
         Whether low ground is yet to be found, and all else but walls can wait.
     walled
@@ -71,27 +73,27 @@ def shares(explore_every: int, searching: bool, walled: bool) -> dict[Wish, Frac
     gaps = Fraction(0) if searching else GAP_SHARE
     exploring = Fraction(0) if searching else (1 - gaps) / explore_every
     found = {
-        Wish.INTEGRAL: 1 - gaps - exploring,
-        Wish.GAP: gaps,
-        Wish.BORDER: BORDER_SHARE * exploring,
-        Wish.FAR: (1 - BORDER_SHARE - ANYWAY_SHARE) * exploring,
-        Wish.FAR_ANYWAY: ANYWAY_SHARE * exploring,
+        Criterion.INTEGRAL: 1 - gaps - exploring,
+        Criterion.GAP: gaps,
+        Criterion.BORDER: BORDER_SHARE * exploring,
+        Criterion.FAR: (1 - BORDER_SHARE - ANYWAY_SHARE) * exploring,
+        Criterion.FAR_ANYWAY: ANYWAY_SHARE * exploring,
     }
     if not walled:
         return found
-    return {wish: (1 - WALL_SHARE) * share for wish, share in found.items()} | {Wish.WALL: WALL_SHARE}
+    return {criterion: (1 - WALL_SHARE) * share for criterion, share in found.items()} | {Criterion.WALL: WALL_SHARE}
 
 
-def turns(shares: Mapping[Wish, Fraction], start: int, n: int) -> list[Wish]:
-    """Return whose turn it is for each of ``n`` points, if so many came before by the same shares."""
-    # When so many have had their turn, all have had their shares exactly, and it begins again.
+def turns(shares: Mapping[Criterion, Fraction], start: int, n: int) -> list[Criterion]:
+    """Return whose turn it is for each of ``n`` points, if this many came before by the same shares."""
+    # When this many have had their turn, all have had their shares exactly, and it begins again.
     start %= math.lcm(*(share.denominator for share in shares.values()))
     behind = dict.fromkeys(shares, Fraction(0))
-    found: list[Wish] = []
+    found: list[Criterion] = []
     for _ in range(start + n):
-        for wish, share in shares.items():
-            behind[wish] += share
-        found.append(max(behind, key=lambda wish: behind[wish]))
+        for criterion, share in shares.items():
+            behind[criterion] += share
+        found.append(max(behind, key=lambda criterion: behind[criterion]))
         behind[found[-1]] -= 1
     return found[start:]
 
@@ -145,54 +147,64 @@ class _Conditioned:
         return np.asarray(self.with_integral**2 / (np.maximum(self.variance, self.floor) + self._noise))
 
 
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """What kind of batch is wanted.
+
+    Attributes
+    ----------
+    n
+        How many points.
+    start
+        How many points were chosen before.
+    noise
+        Noise variance of an observed height.
+    explore_every
+        Of the points that are not for gaps, one in this many looks for modes where the surrogate sees none.
+    searching
+        Whether low ground is yet to be found, and all else can wait.
+    """
+
+    n: int
+    start: int
+    noise: float
+    explore_every: int
+    searching: bool = False
+
+
 def choose_batch(
-    surrogate: Surrogate,
-    candidates: FloatArray,
-    region: Region,
-    n: int,
-    noise: float,
-    pending: FloatArray,
-    start: int,
-    explore_every: int,
-    searching: bool = False,
+    surrogate: Surrogate, candidates: FloatArray, region: Region, pending: FloatArray, batch: Batch
 ) -> FloatArray:
-    """Return ``n`` of the candidates to observe next, shape ``(n, d)``.
+    """Return the candidates to observe next, shape ``(n, d)``.
 
     Parameters
     ----------
     surrogate
         A model of the heights, and walls.
     candidates
-        Points to choose from, at least ``n``.
+        Points to choose from, at least as many as are wanted.
     region
         Where the integrand is.
-    n
-        How many.
-    noise
-        Noise variance of an observed height.
     pending
         Points that are being observed already.
-    start
-        How many points were chosen before.
-    explore_every
-        Of the points that are not for gaps, one in so many looks for modes where the surrogate sees none.
-    searching
-        Whether low ground is yet to be found, and all else can wait.
+    batch
+        How many, and what for.
     """
     points = np.vstack([candidates, pending])
-    state = _State(surrogate, points, region, noise)
+    state = _State(surrogate, points, region, batch.noise)
     for index in range(len(candidates), len(points)):
         state.observe(index)
     chosen: list[int] = []
-    for turn in turns(shares(explore_every, searching, surrogate.walls is not None), start, n):
-        wish = state.wish(turn, searching)
-        chosen.append(int(np.argmax(np.where(state.available, wish, -np.inf))))
+    criteria = shares(batch.explore_every, batch.searching, surrogate.walls is not None)
+    for turn in turns(criteria, batch.start, batch.n):
+        score = state.score(turn, batch.searching)
+        chosen.append(int(np.argmax(np.where(state.available, score, -np.inf))))
         state.observe(chosen[-1])
     return points[chosen]
 
 
 class _State:
-    """What there is to wish for at a set of points, as more and more of them are chosen."""
+    """Acquisition scores of a set of points, as more and more of them are chosen."""
 
     def __init__(self, surrogate: Surrogate, points: FloatArray, region: Region, noise: float) -> None:
         model, self._walls = surrogate.model, surrogate.walls
@@ -222,19 +234,19 @@ class _State:
             self._doubt = self._doubt * self._walls.unlike(self._points, self._points[chosen])
         self._process.observe(chosen)
 
-    def wish(self, turn: Wish, searching: bool) -> FloatArray:
-        """Return how much each point is wished for when it is this wish's turn."""
-        if turn is Wish.WALL and self._doubt is not None:
+    def score(self, turn: Criterion, searching: bool) -> FloatArray:
+        """Return the acquisition score of each point when it is the turn of this criterion."""
+        if turn is Criterion.WALL and self._doubt is not None:
             return np.asarray(np.log(np.maximum(self._doubt, 1e-300)) - self._height)
-        if turn is Wish.GAP:
+        if turn is Criterion.GAP:
             return np.asarray(
                 self._points.shape[1] * np.log(self._distance + 1e-300) - self._height - self._walls_height
             )
-        if turn in (Wish.BORDER, Wish.FAR, Wish.FAR_ANYWAY):
-            found = None if self._tells_all else self._explore(turn is not Wish.BORDER)
+        if turn in (Criterion.BORDER, Criterion.FAR, Criterion.FAR_ANYWAY):
+            found = None if self._tells_all else self._explore(turn is not Criterion.BORDER)
             if found is not None:
                 return found
-            if turn is Wish.FAR_ANYWAY:
+            if turn is Criterion.FAR_ANYWAY:
                 return self._process.sd()
         # Where there is nothing to explore, the point is the integral's.
         if self._is_first_order and not searching:
@@ -246,7 +258,7 @@ class _State:
         return np.asarray(log_sinh(OPTIMISTIC_SDS * sd) - self._height - self._walls_height)
 
     def _explore(self, far: bool) -> FloatArray | None:
-        """Return the wish to look where a mode may hide, in what is modelled; None if there is no such place."""
+        """Return the score for looking where a mode may hide, in what is modelled; None if there is no such place."""
         sd = self._process.sd()
         optimistic, _ = self._model.unwarp(self._value - DOUBTFUL_SDS * sd, self._points)
         hidden = (optimistic + self._walls_height < MODE_HEIGHT) & (self._height + self._walls_height > MODE_HEIGHT)

@@ -20,7 +20,7 @@ from zhat.core.arrays import FloatArray
 Shape = float | str
 
 #: In a sum, e to the minus this is nothing. Smaller terms would be, too, but take ten times as long to compute.
-LARGEST_EXPONENT = 300.0
+VANISHING_EXPONENT = 300.0
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def _squared_exponential_and_slope(q: FloatArray, slope: FloatArray) -> None:
 FAMILIES: dict[Shape, Family] = {
     math.inf: Family(
         smoothness=math.inf,
-        farthest=2.0 * LARGEST_EXPONENT,
+        farthest=2.0 * VANISHING_EXPONENT,
         correlation=_squared_exponential,
         correlation_and_slope=_squared_exponential_and_slope,
         frequencies=lambda normal, uniform: normal,

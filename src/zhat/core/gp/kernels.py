@@ -22,7 +22,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import gamma, kve
 
 from zhat.core.arrays import BLOCK_ELEMENTS, FloatArray, blocks
-from zhat.core.gp.families import FAMILIES, LARGEST_EXPONENT, Shape, known_names, smoothness
+from zhat.core.gp.families import FAMILIES, VANISHING_EXPONENT, Shape, known_names, smoothness
 
 #: Above this the recurrence below could overflow, and a Matérn kernel is the squared exponential to plotting accuracy.
 LARGEST_NU = 500.0
@@ -113,7 +113,7 @@ class Kernel:
     def _weighted_sum(self, seen_x: FloatArray, seen_c: FloatArray, weights: FloatArray) -> FloatArray:
         result = np.empty(len(seen_x))
         stretched_c = seen_c * self.inverse_lengths
-        farthest = FAMILIES[self.nu].farthest if self.nu in FAMILIES else LARGEST_EXPONENT**2
+        farthest = FAMILIES[self.nu].farthest if self.nu in FAMILIES else VANISHING_EXPONENT**2
         buffer: FloatArray | None = None
         for rows in blocks(len(seen_x), len(seen_c)):
             n = rows.stop - rows.start

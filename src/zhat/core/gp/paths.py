@@ -21,7 +21,7 @@ from zhat.core.gp.process import GaussianProcess
 N_FREQUENCIES = 128
 FEWEST_FREQUENCIES = 32
 #: Every other frequency is larger by this factor: what data leave open of a process are its rare short waves. Where
-#: data are much closer together than its lengthscale, others are larger by the powers of it, up to so many.
+#: data are much closer together than its lengthscale, others are larger by the powers of it, up to this many.
 STRETCH = 2.0
 MOST_STRETCHES = 12
 

@@ -2,7 +2,7 @@
 
 Of the hundreds of terms up to degree four in several coordinates, most energies that are polynomials have few. A
 quadratic is given; further terms are taken one at a time, each the one that explains most of what is left (orthogonal
-matching pursuit). If values that are left out are then foretold to about rounding, that is no accident, and the energy
+matching pursuit). If values that are left out are then predicted to about rounding, that is no accident, and the energy
 is known everywhere from hardly more values than it has terms. If not, a process is the better model.
 """
 
@@ -27,15 +27,15 @@ SMALLEST_NEW_SHARE = 1e-8
 #: An entry is left out as if at least so much of it were not its own: of one that outweighs all others, rounding is.
 SMALLEST_FREEDOM = 1e-5
 #: A residual this small, as a share of the values, is rounding.
-ROUNDING = 1e-11
-#: Terms are those of the energy if they foretell values that are left out to within this share of them.
+RESIDUAL_ROUNDING = 1e-11
+#: Terms are those of the energy if they predict values that are left out to within this share of them.
 EXACT = 1e-6
 #: How well low values are to be known before high ones count, in units of height.
 LOW_SD = 1.0
 #: High values are believed to within a share of their height: no less than this, whatever the residuals.
 SMALLEST_DOUBT = 1e-12
 #: Residuals of heights below this are of no interest.
-SMALLEST_SPREAD = 1e-4
+SMALLEST_RESIDUAL_SPREAD = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class ChosenTerms:
     coefficients
         Those with which it fits the heights.
     is_exact
-        Whether it foretells heights that are left out to about rounding. If not, it has a quadratic's terms alone.
+        Whether it predicts heights that are left out to about rounding. If not, it has a quadratic's terms alone.
     doubt
         To within which share of what they are above those that matter it knows high ones.
     spread
@@ -72,7 +72,7 @@ class ChosenTerms:
 
 @lru_cache(maxsize=32)
 def all_terms(dim: int) -> tuple[Term, ...]:
-    """Return terms of so many coordinates, from the constant on by their degree."""
+    """Return terms of this many coordinates, from the constant on by their degree."""
     found: list[Term] = []
     for degree in range(HIGHEST_DEGREE + 1):
         if degree > 2 and math.comb(dim + degree, degree) > MOST_CANDIDATES:
@@ -116,7 +116,7 @@ def choose_terms(
         coefficients=np.asarray(coefficients, dtype=float),
         is_exact=pursuit.is_exact,
         doubt=max(float(np.max(of_far, initial=0.0)), SMALLEST_DOUBT) if pursuit.is_exact else largest_doubt,
-        spread=max(float(np.linalg.norm(pursuit.residual)) / float(np.linalg.norm(trust)), SMALLEST_SPREAD),
+        spread=max(float(np.linalg.norm(pursuit.residual)) / float(np.linalg.norm(trust)), SMALLEST_RESIDUAL_SPREAD),
         log_choices=_log_choices(len(everything.terms) - n_given, max(len(pursuit.chosen) - n_given, 0)),
     )
 
@@ -153,7 +153,7 @@ class _Pursuit:
     @property
     def is_over(self) -> bool:
         """Whether nothing but rounding is left."""
-        return float(np.linalg.norm(self.residual)) <= ROUNDING * self._size
+        return float(np.linalg.norm(self.residual)) <= RESIDUAL_ROUNDING * self._size
 
     def take(self, place: int | None = None) -> bool:
         """Choose a column, by default the one that explains most, if it has anything to add; return whether it had."""

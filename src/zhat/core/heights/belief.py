@@ -35,7 +35,7 @@ HIDDEN_DRAWS = 64
 N_DOUBT = 512
 LARGEST_DOUBT = 100.0
 #: The smoothness that a model without any limit to it is compared with.
-ROUGHER = 2.5
+ROUGHER_NU = 2.5
 #: The step for second derivatives of the likelihood.
 CURVATURE_STEP = 0.05
 #: The widest direction of hyperparameters, as an sd of their logarithms.
@@ -238,7 +238,7 @@ def smoothness_doubt(model: Model, data: Heights, region: Region) -> float:
     """
     if model.spec.nu < math.inf or model.search is None:
         return 1.0
-    rougher = fit_model(replace(model.spec, nu=ROUGHER), data, model.coordinates)
+    rougher = fit_model(replace(model.spec, nu=ROUGHER_NU), data, model.coordinates)
     fewer = region.equally_weighted(N_DOUBT)
     ratio = first_order_variance(rougher, fewer) / first_order_variance(model, fewer)
     return math.sqrt(min(max(ratio, 1.0), LARGEST_DOUBT**2))

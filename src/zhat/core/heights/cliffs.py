@@ -17,10 +17,10 @@ from zhat.core.heights.heights import Heights
 from zhat.core.heights.models import ModelSpec, fit_model
 from zhat.core.space.torus import embed
 
-#: A model of the low heights is sure of a place if so many sds leave it below this share of the height that matters.
+#: A model of the low heights is sure of a place if this many sds leave it below this share of the height that matters.
 SURE_SDS = 5.0
 LOW_SHARE = 0.5
-#: It takes this many places with low heights, and so many more for each axis, to be sure of any other place.
+#: It takes this many places with low heights, and this many more for each axis, to be sure of any other place.
 FEWEST_PLACES, FEWEST_PER_AXIS = 2, 2
 
 

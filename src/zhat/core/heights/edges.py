@@ -20,9 +20,9 @@ from zhat.core.integrate.target import Region
 
 #: Lines parallel to an axis, through points that are distributed like the integrand.
 N_LINES = 48
-#: Normal scores along a line: so many from end to end, and steps to either side of the point, from the smallest on.
+#: Normal scores along a line: this many from end to end, and steps to either side of the point, from the smallest on.
 N_SCORES = 81
-N_STEPS = 16
+N_LINE_STEPS = 16
 SMALLEST_STEP = 1e-3
 #: From the outermost quantile to the one it is compared with.
 COMPARED = 10.0
@@ -85,7 +85,7 @@ def _log_line_integrals(height: Surface, points: FloatArray, axis: int) -> Float
     """Return the logarithm of ∫ e^{-h} du along the axis through each point, by trapezoids in normal scores."""
     farthest, own = -float(ndtri(EDGE)), ndtri(points[:, axis])
     # Close to the point as well, so that no peak is too narrow to be seen.
-    steps = np.geomspace(SMALLEST_STEP, 1.0, N_STEPS)
+    steps = np.geomspace(SMALLEST_STEP, 1.0, N_LINE_STEPS)
     near = own[:, None] + np.concatenate([-steps[::-1], [0.0], steps])
     everywhere = np.broadcast_to(np.linspace(-farthest, farthest, N_SCORES), (len(points), N_SCORES))
     scores = np.sort(np.clip(np.hstack([everywhere, near]), -farthest, farthest), axis=1)

@@ -9,13 +9,13 @@ import numpy as np
 from zhat.core.arrays import FloatArray
 from zhat.core.gp.trend import Trend, basis
 
-#: Newton's method ends after so many steps at the most, or when it expects less of the next for each height.
+#: Newton's method ends after this many steps at the most, or when it expects less of the next for each height.
 MOST_STEPS = 100
 SMALL_GAIN = 1e-10
-#: A step is halved until it gains this share of what its slope promises.
+#: A step is halved until it gains this share of what its slope predicts.
 FAIR_SHARE = 1e-4
 #: Directions in which the points spread less than this share of the widest are not told apart.
-SMALLEST_SPREAD = 1e-10
+SMALLEST_SPREAD_SHARE = 1e-10
 #: The likeliest envelope of a power up to this is found from that by least squares.
 SMALL_POWER = 0.1
 #: No exponential overflows below this.
@@ -45,7 +45,7 @@ def quadratic_envelope(
         wide spaces between them; where they are dense they need none.
     """
     left, spread, right = np.linalg.svd(basis(trend, z), full_matrices=False)
-    told_apart = spread > SMALLEST_SPREAD * spread[0]
+    told_apart = spread > SMALLEST_SPREAD_SHARE * spread[0]
     left = left[:, told_apart]
     # Of a small power this is about least squares. Each is the start for its double: far off, Newton's method is lost.
     coefficients = left.T @ height

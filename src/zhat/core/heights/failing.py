@@ -28,10 +28,10 @@ LENGTHSCALES = (0.1, 0.2, 0.4, 0.8, 1.6)
 CONSTANT_VARIANCE = 10.0
 #: The evidence for a region must exceed that for chance by this, as a logarithm.
 DECISIVE = 1.0
-#: Evaluations that are looked at: those that failed, up to half of so many, and the others that are nearest to them.
-MOST = 256
-#: Newton's method ends when the log posterior grows by less, or after so many steps.
-TOLERANCE = 1e-10
+#: Evaluations that are looked at: those that failed, up to half of this many, and the others that are nearest to them.
+MOST_OUTCOMES = 256
+#: Newton's method ends when the log posterior grows by less, or after this many steps.
+NEWTON_TOLERANCE = 1e-10
 NEWTON_STEPS = 50
 
 
@@ -67,17 +67,17 @@ def log_evidence(covariance: FloatArray, failed: BoolArray) -> float:
         weights = step - root * cho_solve(factor, root * (covariance @ step))
         log_odds = covariance @ weights
         before, objective = objective, float(-0.5 * weights @ log_odds + np.sum(log_expit(sign * log_odds)))
-        if objective - before < TOLERANCE:
+        if objective - before < NEWTON_TOLERANCE:
             break
     return objective - float(np.sum(np.log(np.diag(factor[0]))))
 
 
 def _nearest(x: FloatArray, failed: BoolArray) -> tuple[FloatArray, BoolArray]:
     """Return the evaluations that are looked at."""
-    if len(x) <= MOST:
+    if len(x) <= MOST_OUTCOMES:
         return x, failed
     bad, good = np.flatnonzero(failed), np.flatnonzero(~failed)
-    bad = bad[:: -(-len(bad) // (MOST // 2))]
+    bad = bad[:: -(-len(bad) // (MOST_OUTCOMES // 2))]
     distance = np.min(cdist(x[good], x[bad]), axis=1) if len(good) else np.empty(0)
-    kept = np.sort(np.concatenate([bad, good[np.argsort(distance, kind="stable")[: MOST - len(bad)]]]))
+    kept = np.sort(np.concatenate([bad, good[np.argsort(distance, kind="stable")[: MOST_OUTCOMES - len(bad)]]]))
     return x[kept], failed[kept]

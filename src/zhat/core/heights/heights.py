@@ -13,7 +13,7 @@ from zhat.core.space.torus import Periodic
 #: Heights above this hardly matter: a number, and one more for each axis.
 RELEVANT_HEIGHT = 10.0
 RELEVANT_HEIGHT_PER_AXIS = 1.5
-#: Noise of a height beyond the first is allowed for by so many of its sds: from the lowest of many to the highest.
+#: Noise of a height beyond the first is allowed for by this many of its sds: from the lowest of many to the highest.
 LARGEST_HARMLESS_NOISE = 1.0
 NOISE_SDS = 6.0
 #: Fewer below it than this, times the dimension, and the integrand is yet to be found.
@@ -21,7 +21,7 @@ FEW_LOW_PER_AXIS = 2
 
 
 def relevant_height(dim: int) -> float:
-    """Return the height above which an integrand of so many axes hardly matters."""
+    """Return the height above which an integrand of this many axes hardly matters."""
     return RELEVANT_HEIGHT + RELEVANT_HEIGHT_PER_AXIS * float(dim)
 
 
@@ -65,7 +65,7 @@ class Heights:
         return replace(self, x=self.x[chosen], height=self.height[chosen], noise=self.noise[chosen])
 
     def thinned(self, n: int) -> Heights:
-        """Return at most ``n``: the lowest half of them, and every so many of the others."""
+        """Return at most ``n``: the lowest half of them, and others at even steps."""
         if len(self.height) <= n:
             return self
         order = np.argsort(self.height, kind="stable")

@@ -30,16 +30,16 @@ from zhat.core.space.torus import Periodic
 #: polynomial knows it.
 FAR_NOISE = 0.3
 #: A polynomial has terms beyond a quadratic's as long as all are at most this share of the values.
-LARGEST_SHARE = 0.75
+LARGEST_SHARE_OF_TERMS = 0.75
 #: What is left of heights that are a polynomial is rounding of about this size.
-ROUNDING = 1e-8
-#: Hyperparameters are fitted to at most so many heights: what a thousand more would tell is not worth the time.
+POLYNOMIAL_ROUNDING = 1e-8
+#: Hyperparameters are fitted to at most this many heights: what a thousand more would tell is not worth the time.
 LARGEST_FIT = 384
 #: What the evidence of a warp must exceed that of none by: a warped surrogate is sure of itself wherever it is high.
 WARP_PENALTY = 10.0
 #: The same of sums over axes, which cost many times as much.
 ADDITIVE_PENALTY = 1.0
-#: So many equal heights make a constant.
+#: How many equal heights make a constant.
 FEWEST_EQUAL = 5
 #: Prior of the lengthscales: sd of the logarithm. The median is the spread of the points.
 LENGTH_PRIOR_LOG_STD = 1.5
@@ -242,7 +242,7 @@ def fit_model(spec: ModelSpec, data: Heights, coordinates: Coordinates, start: C
     fitted_to = data.thinned(LARGEST_FIT)
     z, bowl = coordinates(fitted_to.x), coordinates.trend("quadratic")
     envelope = fit_envelope(spec, fitted_to, z, bowl)
-    most = int(LARGEST_SHARE * len(fitted_to.height))
+    most = int(LARGEST_SHARE_OF_TERMS * len(fitted_to.height))
     chosen = _chosen_terms(data.whole or data, coordinates, most) if spec.trend == "polynomial" else None
     doubt = FAR_NOISE if chosen is None else chosen.doubt
     values, noise = modelled_values(spec, fitted_to, envelope_at(envelope, z, bowl), doubt)
@@ -322,7 +322,7 @@ def modelled_values(
     if spec.doubts_far_heights:
         noise = data.noise + (doubt * np.maximum(data.height - data.relevant_height, 0.0)) ** 2
         if spec.warp == 0.0:
-            return data.height, noise + ROUNDING**2 * (spec.trend == "polynomial")
+            return data.height, noise + POLYNOMIAL_ROUNDING**2 * (spec.trend == "polynomial")
         height = np.minimum(data.height, LARGEST_EXPONENT / spec.warp)
         return np.expm1(spec.warp * height) / spec.warp, noise * np.exp(2.0 * spec.warp * height)
     height = compressed(data.height, data.relevant_height) if spec.compresses_far_heights else data.height

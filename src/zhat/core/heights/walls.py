@@ -27,7 +27,7 @@ WALL_NU = 1.5
 DISTANCE_SD = 1 / 6
 #: A distance is known to within this share of the cube's side at best.
 SMALLEST_SD = 1e-6
-#: So many of the most doubtful points tell what the doubt amounts to.
+#: How many of the most doubtful points tell what the doubt amounts to.
 N_DOUBTFUL = 1024
 
 

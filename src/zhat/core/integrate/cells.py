@@ -1,9 +1,8 @@
 """An adaptive grid of cells for e^{-λg} in up to three dimensions: its integral, and exact draws from it.
 
-Every cell carries the nodes of a tensor Gauss-Legendre rule. The weights of such a rule cut the cell into boxes, one
-around each node (the cumulated weights separate the nodes), so the same numbers serve twice: their weighted sum is
-the integral, and the boxes, each with an upper bound of the integrand in it, are a proposal to draw from and reject.
-All values are kept as logarithms.
+The weights of a Gauss-Legendre rule cut its cell into boxes, one around each node (the cumulated weights separate the
+nodes), so the same numbers serve twice: their weighted sum is the integral, and the boxes, each with an upper bound of
+the integrand in it, are a proposal to draw from and reject.
 """
 
 from __future__ import annotations
@@ -14,16 +13,16 @@ from copy import copy
 import numpy as np
 
 from zhat.core.arrays import FloatArray, IndexArray, Surface, tensor_grid
+from zhat.core.integrate.gauss_cells import CELL_NODES, UNRESOLVED_STEP, GaussCells, axis_rule
 from zhat.core.logspace import log_sum_exp
 
-#: By dimension: nodes an axis of a cell, and cells an axis to begin with.
-NODES = {1: 8, 2: 6, 3: 5}
-FIRST_CELLS = {1: 16, 2: 8, 3: 4}
+#: By dimension: cells an axis to begin with.
+FIRST_GRID_CELLS = {1: 16, 2: 8, 3: 4}
 #: Splits go on in portions of about this many points, so that each is decided on what the last one found.
-PORTION = 32_768
+POINTS_A_ROUND = 32_768
 #: Narrower cells are not split: there are hardly numbers left between the nodes of one.
 SMALLEST_WIDTH = 2.0**-46
-#: And they are split in so many portions at most: where one cell at a time is worse than all others together, and so
+#: And they are split in this many portions at most: where one cell at a time is worse than all others together, and so
 #: on for ever, no number of them would do.
 MOST_PORTIONS = 1000
 #: Proposals at a time, and in all, before exact draws are given up.
@@ -31,7 +30,7 @@ LARGEST_PROPOSAL = 16_384
 MAX_PROPOSALS = 400_000
 
 
-class AdaptiveGrid:
+class AdaptiveGrid(GaussCells):
     """Cells over the unit cube, split where the integral or the draws need it.
 
     Parameters
@@ -45,23 +44,16 @@ class AdaptiveGrid:
     """
 
     def __init__(self, surface: Surface, inverse_temperature: float, dim: int) -> None:
-        if dim not in NODES:
+        if dim not in CELL_NODES:
             raise ValueError(f"dim is {dim}; wanted: 1, 2 or 3")
         self._surface = surface
         self._inverse_temperature = inverse_temperature
-        self.dim = dim
-        nodes, weights = np.polynomial.legendre.leggauss(NODES[dim])
-        self._nodes = tensor_grid(0.5 * (nodes + 1.0), dim)
-        self._log_weights = np.log(np.prod(tensor_grid(0.5 * weights, dim), axis=1))
-        edges = np.concatenate([[0.0], np.cumsum(0.5 * weights)])
-        self._box_lower, self._box_upper = tensor_grid(edges[:-1], dim), tensor_grid(edges[1:], dim)
         self.n_points = 0
-        cells = FIRST_CELLS[dim]
-        self._lower = tensor_grid(np.arange(cells) / cells, dim)
-        self._width = np.full(len(self._lower), 1.0 / cells)
-        self._log_values = self._evaluate(self._lower, self._width)
-        #: What a cell's integral may be wrong by, as a logarithm; unknown until it has been compared with a finer one.
-        self._log_error = np.full(len(self._lower), np.inf)
+        _, weights = axis_rule(dim)
+        self._log_weights = np.log(np.prod(tensor_grid(weights, dim), axis=1))
+        edges = np.concatenate([[0.0], np.cumsum(weights)])
+        self._box_lower, self._box_upper = tensor_grid(edges[:-1], dim), tensor_grid(edges[1:], dim)
+        super().__init__(dim, FIRST_GRID_CELLS[dim])
 
     def copy(self) -> AdaptiveGrid:
         """Return a grid of the same cells, which can be split without splitting these."""
@@ -72,7 +64,7 @@ class AdaptiveGrid:
     @property
     def log_integral(self) -> float:
         """``log ∫ e^{-λg}`` over the unit cube."""
-        return log_sum_exp(self._log_masses())
+        return log_sum_exp(self._log_masses)
 
     @property
     def relative_error(self) -> float:
@@ -85,8 +77,9 @@ class AdaptiveGrid:
             log_total = self.log_integral
             self._bound_small_cells(log_total + math.log(tolerance))
             # What is under half of the tolerance all together may stay; the largest of the rest go first.
-            order = np.argsort(-self._log_error)
-            tail = np.logaddexp.accumulate(self._log_error[order][::-1])[::-1]
+            log_error = self._log_error[:, 0]
+            order = np.argsort(-log_error)
+            tail = np.logaddexp.accumulate(log_error[order][::-1])[::-1]
             order = order[(tail > log_total + math.log(0.5 * tolerance)) & (self._width[order] > SMALLEST_WIDTH)]
             if len(order) == 0:
                 return
@@ -97,7 +90,8 @@ class AdaptiveGrid:
         for _ in range(MOST_PORTIONS):
             if self.n_points >= max_points:
                 return
-            envelope, masses = self._log_cell_sums(self._log_values + self._margins()), self._log_masses()
+            masses = self._log_masses[:, 0]
+            envelope = self._log_sums(self._log_values + self._margins(), self._width)
             # A cell in which the integrand vanishes has an envelope of −inf, and no excess.
             finite = np.where(np.isfinite(envelope), envelope, 0.0)
             excess = envelope + np.log1p(-np.exp(np.minimum(masses - finite, -1e-12)))
@@ -116,7 +110,7 @@ class AdaptiveGrid:
         Draws are exact where that last share is 0.
         """
         log_boxes = self._log_values + self._margins()
-        log_masses = (log_boxes + self._log_weights + self.dim * np.log(self._width)[:, None]).ravel()
+        log_masses = self._log_terms(log_boxes).ravel()
         probability = np.exp(log_masses - log_sum_exp(log_masses))
         cumulated = np.cumsum(probability / probability.sum())
         cumulated /= cumulated[-1]
@@ -136,7 +130,7 @@ class AdaptiveGrid:
             chosen = np.searchsorted(cumulated, generator.random(size), side="right")
             cell, box = np.divmod(chosen, len(self._nodes))
             points = self._within(cell, box, generator)
-            log_ratio = self._log_integrand(points) - log_boxes[cell, box]
+            log_ratio = self._quantities(points)[0] - log_boxes[cell, box]
             accepted = np.log(generator.random(size)) < log_ratio
             kept.append(points[accepted])
             n_kept += int(np.sum(accepted))
@@ -158,7 +152,7 @@ class AdaptiveGrid:
 
     def mean_energy(self) -> tuple[float, float]:
         """Return the mean and the sd of g under e^{-λg}/Z."""
-        log_terms = self._log_values + self._log_weights + self.dim * np.log(self._width)[:, None]
+        log_terms = self._log_terms(self._log_values)
         weights = np.exp(log_terms - log_sum_exp(log_terms))
         energies = np.where(weights > 0, -self._log_values / self._inverse_temperature, 0.0)
         mean = float(np.sum(weights * energies))
@@ -166,41 +160,39 @@ class AdaptiveGrid:
 
     def nodes(self) -> tuple[FloatArray, FloatArray]:
         """Return all nodes and the logarithms of their shares of the integral, shapes ``(n, d)`` and ``(n,)``."""
-        points = self._lower[:, None, :] + self._width[:, None, None] * self._nodes
-        log_terms = self._log_values + self._log_weights + self.dim * np.log(self._width)[:, None]
-        return points.reshape(-1, self.dim), (log_terms - log_sum_exp(log_terms)).ravel()
+        log_terms = self._log_terms(self._log_values)
+        return self._points(self._lower, self._width), (log_terms - log_sum_exp(log_terms)).ravel()
 
-    def _log_integrand(self, points: FloatArray) -> FloatArray:
+    @property
+    def _log_values(self) -> FloatArray:
+        """The log integrand at the nodes of the cells, shape ``(cells, nodes)``."""
+        log_values: FloatArray = self._values[0]
+        return log_values
+
+    def _quantities(self, points: FloatArray) -> FloatArray:
+        """Return the log integrand."""
         self.n_points += len(points)
-        return -self._inverse_temperature * self._surface(points)
+        return -self._inverse_temperature * self._surface(points)[None, :]
 
-    def _evaluate(self, lower: FloatArray, width: FloatArray) -> FloatArray:
-        """Return the log integrand at the nodes of the cells, shape ``(cells, nodes)``."""
-        points = lower[:, None, :] + width[:, None, None] * self._nodes
-        return self._log_integrand(points.reshape(-1, self.dim)).reshape(len(lower), -1)
+    def _masses(self, values: FloatArray, width: FloatArray) -> FloatArray:
+        return self._log_sums(values[0], width)[:, None]
 
-    def _log_cell_sums(self, log_values: FloatArray) -> FloatArray:
+    def _log_sums(self, log_values: FloatArray, width: FloatArray) -> FloatArray:
         """Return the logarithm of the rule applied to ``exp(log_values)``, for each cell."""
         terms = log_values + self._log_weights
         top = np.max(terms, axis=1)
         safe = np.where(np.isfinite(top), top, 0.0)
         with np.errstate(divide="ignore"):
             sums = np.log(np.sum(np.exp(terms - safe[:, None]), axis=1))
-        return np.asarray(safe + sums + self.dim * np.log(self._width))
+        return np.asarray(safe + sums + self.dim * np.log(width))
 
-    def _log_masses(self) -> FloatArray:
-        return self._log_cell_sums(self._log_values)
+    def _log_terms(self, log_values: FloatArray) -> FloatArray:
+        """Return what each node adds to the rule applied to ``exp(log_values)``, as logarithms."""
+        return np.asarray(log_values + self._log_weights + self.dim * np.log(self._width)[:, None])
 
-    def _steps(self) -> list[FloatArray]:
-        """Return, for each axis, by how much the log integrand changes between neighbouring nodes (0 at infinities)."""
-        shape = (len(self._lower),) + (NODES[self.dim],) * self.dim
-        values = self._log_values.reshape(shape)
-        steps = []
-        for axis in range(1, self.dim + 1):
-            with np.errstate(invalid="ignore"):
-                step = np.abs(np.diff(values, axis=axis))
-            steps.append(np.where(np.isfinite(step), step, 0.0))
-        return steps
+    def _finite_steps(self) -> list[FloatArray]:
+        """Return the steps between neighbouring nodes along each axis, 0 at infinities."""
+        return [np.where(np.isfinite(step), step, 0.0) for step in self._steps(self._log_values)]
 
     def _margins(self) -> FloatArray:
         """Return by how much the log integrand may exceed its value at a node within the node's box.
@@ -208,7 +200,7 @@ class AdaptiveGrid:
         On each axis, the larger of the steps to the two neighbours, which are farther away than the box reaches.
         """
         margins = np.zeros(self._log_values.shape)
-        for axis, step in enumerate(self._steps(), start=1):
+        for axis, step in enumerate(self._finite_steps(), start=1):
             before = np.insert(step, 0, 0.0, axis=axis)
             after = np.insert(step, step.shape[axis], 0.0, axis=axis)
             margins += np.maximum(before, after).reshape(margins.shape)
@@ -216,43 +208,18 @@ class AdaptiveGrid:
 
     def _bound_small_cells(self, log_negligible: float) -> None:
         """Give cells of unknown error one: nothing they could hide, if that is negligible in sum."""
-        largest_step = np.max([step.reshape(len(self._lower), -1).max(axis=1) for step in self._steps()], axis=0)
+        steps = [step.reshape(len(self._width), -1).max(axis=1) for step in self._finite_steps()]
+        largest_step = np.max(steps, axis=0)
         # Between nodes the integrand may rise once more by as much as it does between any two of them.
         could_hold = self.dim * np.log(self._width) + np.max(self._log_values, axis=1) + largest_step
-        unknown = np.isinf(self._log_error) & (self._log_error > 0)
+        log_error = self._log_error[:, 0]
+        unknown = np.isinf(log_error) & (log_error > 0)
         small = unknown & (could_hold < log_negligible - math.log(len(could_hold)) - 3.0)
-        self._log_error[small] = could_hold[small]
+        log_error[small] = could_hold[small]
         # A cell that is steep between its nodes and could matter is not resolved, whatever the differences say.
-        steep = ~unknown & (largest_step > 6.0)
-        self._log_error[steep] = np.maximum(self._log_error[steep], (could_hold - largest_step)[steep])
+        steep = ~unknown & (largest_step > UNRESOLVED_STEP)
+        log_error[steep] = np.maximum(log_error[steep], (could_hold - largest_step)[steep])
 
     def _portion(self, max_points: int) -> int:
         points_a_split: int = 2**self.dim * len(self._nodes)
-        return max(1, min(PORTION, max_points - self.n_points) // points_a_split)
-
-    def _split(self, which: IndexArray) -> None:
-        """Replace the cells ``which`` by their halves in every direction."""
-        children = 2**self.dim
-        corners = tensor_grid(np.array([0.0, 0.5]), self.dim)
-        lower = (self._lower[which, None, :] + self._width[which, None, None] * corners).reshape(-1, self.dim)
-        width = np.repeat(0.5 * self._width[which], children)
-        old_mass = self._log_masses()[which]
-        keep = np.ones(len(self._lower), dtype=bool)
-        keep[which] = False
-        values = self._evaluate(lower, width)
-        self._lower = np.vstack([self._lower[keep], lower])
-        self._width = np.concatenate([self._width[keep], width])
-        self._log_values = np.vstack([self._log_values[keep], values])
-        masses = self._log_masses()[-len(width) :].reshape(-1, children)
-        error = _log_difference(old_mass, np.logaddexp.reduce(masses, axis=1))
-        # The difference is shared out evenly: no child is known to be better than another.
-        shared = np.repeat(error - math.log(children), children)
-        self._log_error = np.concatenate([self._log_error[keep], shared])
-
-
-def _log_difference(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Return ``log |e^a − e^b|``, elementwise."""
-    top = np.maximum(a, b)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        result = top + np.log(-np.expm1(-np.abs(a - b)))
-    return np.where(np.isnan(result), -np.inf, result)
+        return max(1, min(POINTS_A_ROUND, max_points - self.n_points) // points_a_split)

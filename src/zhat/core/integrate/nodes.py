@@ -1,7 +1,7 @@
 """Positive-weight nodes on the unit cube that integrate e^{-λg} for every λ of a range at once.
 
 To 3-d they are those of an adaptive grid of Gauss-Legendre cells, split where any of several λ needs it. Above, and
-where a grid of so many nodes does not resolve the integrand, a pool
+where a grid of this many nodes does not resolve the integrand, a pool
 of points from several densities, one that is uniform and others that follow e^{-λg} at a few λ, each point weighted by
 the sum of all densities there (the balance heuristic). The weights sum to 1: at λ = 0 the integral is exact.
 """
@@ -14,29 +14,27 @@ from dataclasses import dataclass
 import numpy as np
 
 from zhat.core.arrays import FloatArray, IndexArray, Surface, sobol, tensor_grid
+from zhat.core.integrate.gauss_cells import UNRESOLVED_STEP, GaussCells, axis_rule
 from zhat.core.integrate.smc import TurnedMixture, fitted_mixture, sequential_monte_carlo
 from zhat.core.integrate.target import GRID_DIM
 from zhat.core.logspace import effective_sample_size, log_sum_exp
 from zhat.core.space.torus import Periodic
 
-#: By dimension: nodes an axis of a cell, cells an axis to begin with (each is split once at least), the relative
-#: accuracy that is asked for, and how many nodes there may be.
-NODES = {1: 8, 2: 6, 3: 5}
-FIRST_CELLS = {1: 8, 2: 4, 3: 2}
-TOLERANCE = {1: 1e-9, 2: 1e-6, 3: 1e-5}
+#: By dimension: cells an axis to begin with (each is split once at least), the relative accuracy that is asked for, and
+#: how many nodes there may be.
+FIRST_RANGE_CELLS = {1: 8, 2: 4, 3: 2}
+RANGE_TOLERANCE = {1: 1e-9, 2: 1e-6, 3: 1e-5}
 MOST_NODES = {1: 4_096, 2: 12_288, 3: 16_384}
 #: Splits go on in portions of about this many nodes, so that each is decided on what the last one found.
-PORTION = 4_096
+NODES_A_ROUND = 4_096
 #: A grid that may be off by more than this share of an integral has not resolved it.
 UNRESOLVED = 0.05
-#: A change of the log integrand between neighbouring nodes that leaves it unresolved.
-STEEP = 6.0
 #: The pool: uniform points, and points that follow e^{-λg} for each λ that needs them; and in how many batches.
 N_UNIFORM = 8_192
 N_FOLLOWING = 4_096
 N_BATCHES = 8
 #: λ needs points of its own where fewer than this share of the uniform points are effective.
-NARROW = 0.2
+NARROW_POOL_SHARE = 0.2
 #: Particles that find e^{-λg}, and sweeps of moves at the end.
 PARTICLES = 1024
 LAST_SWEEPS = 24
@@ -91,46 +89,37 @@ def nodes_for_range(
     if dim <= GRID_DIM:
         n_temperatures = 2 + math.ceil(math.log(largest / smallest) / math.log(STEP))
         grid = TemperatureGrid(surface, log_base, np.geomspace(largest, smallest, n_temperatures), dim)
-        grid.refine(TOLERANCE[dim], MOST_NODES[dim])
+        grid.refine(RANGE_TOLERANCE[dim], MOST_NODES[dim])
         nodes = grid.nodes()
         if nodes.error <= UNRESOLVED:
             return nodes
     return _pool(surface, log_base, largest, smallest, dim, generator, periodic)
 
 
-class TemperatureGrid:
-    """Cells over the unit cube, each with the nodes of a tensor Gauss-Legendre rule, split for several λ at once."""
+class TemperatureGrid(GaussCells):
+    """Cells over the unit cube that are split for several λ at once."""
 
     def __init__(self, surface: Surface, log_base: Surface | None, temperatures: FloatArray, dim: int) -> None:
-        self._surface, self._log_base, self._temperatures, self._dim = surface, log_base, temperatures, dim
-        nodes, weights = np.polynomial.legendre.leggauss(NODES[dim])
-        self._nodes = tensor_grid(0.5 * (nodes + 1.0), dim)
-        self._log_weights = np.sum(np.log(tensor_grid(0.5 * weights, dim)), axis=1)
-        cells = FIRST_CELLS[dim]
-        self._lower = tensor_grid(np.arange(cells) / cells, dim)
-        self._width = np.full(len(self._lower), 1.0 / cells)
-        self._energies, self._base = self._evaluate(self._lower, self._width)
-        self._log_masses = self._masses(self._energies, self._base, self._width)
-        #: What a cell's integrals may be wrong by, as logarithms, shape ``(cells, temperatures)``.
-        self._log_error = np.full(self._log_masses.shape, np.inf)
+        self._surface, self._log_base, self._temperatures = surface, log_base, temperatures
+        self._log_weights = np.sum(np.log(tensor_grid(axis_rule(dim)[1], dim)), axis=1)
+        super().__init__(dim, FIRST_RANGE_CELLS[dim])
 
     def nodes(self) -> Nodes:
         """Return all nodes."""
-        points = self._points(self._lower, self._width)
-        log_weights = (self._log_weights + self._dim * np.log(self._width)[:, None]).ravel()
-        return Nodes(points, log_weights, self._relative_errors()[1], None)
+        log_weights = (self._log_weights + self.dim * np.log(self._width)[:, None]).ravel()
+        return Nodes(self._points(self._lower, self._width), log_weights, self._relative_errors()[1], None)
 
     def refine(self, tolerance: float, most_nodes: int) -> None:
         """Split cells until the relative error is below ``tolerance`` at every λ, or there are enough nodes."""
-        children = 2**self._dim
+        children, nodes_a_cell = 2**self.dim, len(self._nodes)
         while True:
             worst, _ = self._relative_errors()
             order = np.argsort(-worst, kind="stable")
             # What is under half of the tolerance all together may stay; the largest of the rest go first.
             left = np.cumsum(worst[order][::-1])[::-1]
             order = order[left > 0.5 * tolerance]
-            room = (most_nodes - self._energies.size) // ((children - 1) * len(self._nodes))
-            n = min(len(order), max(1, PORTION // (children * len(self._nodes))), room)
+            room = (most_nodes - len(self._width) * nodes_a_cell) // ((children - 1) * nodes_a_cell)
+            n = min(len(order), max(1, NODES_A_ROUND // (children * nodes_a_cell)), room)
             if n < 1:
                 return
             # Cells of which nothing is known yet are all of equal standing.
@@ -145,59 +134,29 @@ class TemperatureGrid:
         shares[np.isinf(self._log_error) & (self._log_error > 0)] = np.inf
         return np.max(shares, axis=1), float(np.max(np.sum(shares, axis=0)))
 
-    def _points(self, lower: FloatArray, width: FloatArray) -> FloatArray:
-        points: FloatArray = lower[:, None, :] + width[:, None, None] * self._nodes
-        return points.reshape(-1, self._dim)
-
-    def _evaluate(self, lower: FloatArray, width: FloatArray) -> tuple[FloatArray, FloatArray]:
-        points, shape = self._points(lower, width), (len(lower), len(self._nodes))
+    def _quantities(self, points: FloatArray) -> FloatArray:
+        """Return energies and the logarithm of the density that multiplies all integrands."""
         base = np.zeros(len(points)) if self._log_base is None else self._log_base(points)
-        return self._surface(points).reshape(shape), base.reshape(shape)
+        return np.stack([self._surface(points), base])
 
-    def _masses(self, energies: FloatArray, base: FloatArray, width: FloatArray) -> FloatArray:
-        """Return the logarithm of each cell's integral at each λ."""
-        fixed = base + self._log_weights + self._dim * np.log(width)[:, None]
-        masses = np.empty((len(width), len(self._temperatures)))
-        for column, value in enumerate(self._temperatures):
-            masses[:, column] = np.logaddexp.reduce(fixed - value * energies, axis=1)
-        return masses
+    def _masses(self, values: FloatArray, width: FloatArray) -> FloatArray:
+        energies, base = values
+        fixed = base + self._log_weights + self.dim * np.log(width)[:, None]
+        columns = [np.logaddexp.reduce(fixed - value * energies, axis=1) for value in self._temperatures]
+        return np.stack(columns, axis=1)
 
     def _split(self, which: IndexArray) -> None:
-        """Replace the cells ``which`` by their halves in every direction."""
-        children = 2**self._dim
-        corners = tensor_grid(np.array([0.0, 0.5]), self._dim)
-        lower = (self._lower[which, None, :] + self._width[which, None, None] * corners).reshape(-1, self._dim)
-        width = np.repeat(0.5 * self._width[which], children)
-        keep = np.ones(len(self._width), dtype=bool)
-        keep[which] = False
-        energies, base = self._evaluate(lower, width)
-        masses = self._masses(energies, base, width)
-        together = np.logaddexp.reduce(masses.reshape(-1, children, masses.shape[1]), axis=1)
-        before = self._log_masses[which]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            error = np.maximum(before, together) + np.log(-np.expm1(-np.abs(before - together)))
-        error = np.where(np.isnan(error), -np.inf, error)
-        # The difference is shared out evenly: no child is known to be better than another.
-        shared = np.repeat(error - math.log(children), children, axis=0)
-        shared = np.maximum(shared, self._unresolved(energies, base, width))
-        self._lower = np.vstack([self._lower[keep], lower])
-        self._width = np.concatenate([self._width[keep], width])
-        self._energies = np.vstack([self._energies[keep], energies])
-        self._base = np.vstack([self._base[keep], base])
-        self._log_masses = np.vstack([self._log_masses[keep], masses])
-        self._log_error = np.vstack([self._log_error[keep], shared])
-
-    def _unresolved(self, energies: FloatArray, base: FloatArray, width: FloatArray) -> FloatArray:
-        """Return, where the integrand is steep between nodes, what a cell could hold; −inf elsewhere."""
-        shape = (len(width),) + (NODES[self._dim],) * self._dim
-        found = np.empty((len(width), len(self._temperatures)))
-        for column, value in enumerate(self._temperatures):
+        super()._split(which)
+        new = slice(-len(which) * 2**self.dim, None)
+        energies, base = self._values[:, new]
+        log_volume = self.dim * np.log(self._width[new])
+        for value, log_error in zip(self._temperatures, self._log_error[new].T, strict=True):
             log_values = base - value * energies
-            grid = log_values.reshape(shape)
-            steps = [np.abs(np.diff(grid, axis=axis)).reshape(len(width), -1) for axis in range(1, self._dim + 1)]
-            steep = np.max(np.hstack(steps), axis=1) > STEEP
-            found[:, column] = np.where(steep, self._dim * np.log(width) + np.max(log_values, axis=1), -np.inf)
-        return found
+            steps = [step.reshape(len(step), -1) for step in self._steps(log_values)]
+            # Where the integrand is steep between nodes, a cell may be wrong by all that it could hold.
+            steep = np.max(np.hstack(steps), axis=1) > UNRESOLVED_STEP
+            could_hold = np.where(steep, log_volume + np.max(log_values, axis=1), -np.inf)
+            np.maximum(log_error, could_hold, out=log_error)
 
 
 def _pool(
@@ -219,7 +178,7 @@ def _pool(
     mixtures: list[TurnedMixture] = []
     value, log_values = largest, -surface(points[0])
     base = np.zeros(N_UNIFORM) if log_base is None else log_base(points[0])
-    while value >= smallest and effective_sample_size(value * log_values + base) < NARROW * N_UNIFORM:
+    while value >= smallest and effective_sample_size(value * log_values + base) < NARROW_POOL_SHARE * N_UNIFORM:
         found = sequential_monte_carlo(potential(value), 1.0, dim, PARTICLES, LAST_SWEEPS, generator, periodic)
         mixtures.append(fitted_mixture(potential(value), found.points, N_FOLLOWING, generator, periodic))
         points.append(mixtures[-1].draw(N_FOLLOWING, generator))

@@ -20,7 +20,7 @@ from zhat.core.logspace import effective_sample_size, log_mean_exp, log_sum_exp
 from zhat.core.space.torus import Periodic, circular_mean, reflect, shortest
 
 #: Share of the particles that must stay effective from one temperature to the next.
-ESS_SHARE = 0.5
+TEMPERING_ESS_SHARE = 0.5
 #: Sweeps of moves at a temperature on the way.
 SWEEPS = 8
 #: Temperatures at most; a hundred thousand nats between the best and a typical energy need about a hundred.
@@ -98,7 +98,7 @@ def sequential_monte_carlo(
 
 def _next_step(energies: FloatArray, largest: float) -> float:
     """Return the largest step in β, up to ``largest``, that keeps the effective sample size."""
-    target = ESS_SHARE * len(energies)
+    target = TEMPERING_ESS_SHARE * len(energies)
     relative = energies - np.min(energies)
     if effective_sample_size(-largest * relative) >= target:
         return largest

@@ -24,7 +24,7 @@ from zhat.core.space.torus import Periodic
 #: The highest dimension of the adaptive grid.
 GRID_DIM = 3
 #: Below this effective share of uniform points, e^{-λg} is too narrow for them.
-NARROW = 0.1
+NARROW_TARGET_SHARE = 0.1
 #: Importance weights with a smaller effective share than this are not believed, if particles are; which they are not
 #: where too few of the first ones have descendants. Then any that rest on a fair number of points are.
 SMALLEST_ESS_SHARE = 0.02
@@ -136,7 +136,7 @@ def target(
     for _ in range(effort.scrambles):
         points.append(sobol(effort.pool_points // effort.scrambles, dim, generator))
         log_values.append(-inverse_temperature * surface(points[-1]))
-        if effective_sample_size(log_values[0]) < NARROW * len(log_values[0]):
+        if effective_sample_size(log_values[0]) < NARROW_TARGET_SHARE * len(log_values[0]):
             return narrow_target(surface, inverse_temperature, dim, generator, effort, periodic)
     integral = mean_over_scrambles(np.array(log_values))
     flat = np.concatenate(log_values)
@@ -243,7 +243,7 @@ class PoolTarget:
 
     def region(self, n: int) -> Region:
         """Return the pool's first points, which fill the cube evenly; all of them where few have any weight."""
-        if effective_sample_size(self._log_weights[:n]) > NARROW * n:
+        if effective_sample_size(self._log_weights[:n]) > NARROW_TARGET_SHARE * n:
             return Region.of(self._points[:n], self._log_weights[:n], n)
         weights = np.exp(self._log_weights - np.max(self._log_weights))
         return Region(self._points[evenly_spread(weights, n)], np.full(n, 1.0 / n))

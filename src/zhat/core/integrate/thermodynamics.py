@@ -13,7 +13,7 @@ import numpy as np
 from zhat.core.arrays import FloatArray
 
 #: Elements that are worked on at a time.
-PORTION = 262_144
+ELEMENTS_AT_ONCE = 262_144
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ def thermodynamics(energies: FloatArray, log_weights: FloatArray, inverse_temper
     """
     shape = (len(energies), len(inverse_temperatures))
     log_z, mean, variance = np.empty(shape), np.empty(shape), np.empty(shape)
-    step = max(1, PORTION // energies.shape[1])
+    step = max(1, ELEMENTS_AT_ONCE // energies.shape[1])
     each = np.broadcast_to(log_weights, energies.shape)
     for start in range(0, len(energies), step):
         rows = slice(start, start + step)

@@ -6,9 +6,9 @@ from scipy.special import logsumexp, ndtr
 from scipy.stats import norm
 
 import zhat
-from zhat.auto.comparison import compare_heights, distribution, is_a_mirage, without_mirages
+from zhat.auto.comparison import compare_heights, distribution, is_extrapolated_mode, without_extrapolated_modes
 from zhat.auto.knowledge import Knowledge
-from zhat.auto.planning import N_DRAWS, next_points
+from zhat.auto.planning import N_DRAWS, Belief, next_points
 from zhat.core.arrays import sobol
 from zhat.core.heights.coordinates import EDGE, Coordinates, scores
 from zhat.core.heights.heights import Heights
@@ -63,12 +63,12 @@ def model_of(known, nu=0.5):
 
 def test_low_ground_where_nobody_has_been_is_a_mirage():
     task = Task(dim=2, inverse_temperature=1.0, budget=64)
-    assert is_a_mirage(task, model_of(seen_in_a_corner()), None)
-    assert not is_a_mirage(task, model_of(seen_all_over()), None)
+    assert is_extrapolated_mode(task, model_of(seen_in_a_corner()), None)
+    assert not is_extrapolated_mode(task, model_of(seen_all_over()), None)
     # A process that varies little between any two places is never as unsure as that.
     known = seen_all_over()
     flat = Heights(known.x, 0.05 * known.heights().height, known.noise)
-    assert not is_a_mirage(task, fit_model(ModelSpec(nu=1.5), flat, Coordinates.plain(2)), None)
+    assert not is_extrapolated_mode(task, fit_model(ModelSpec(nu=1.5), flat, Coordinates.plain(2)), None)
 
 
 def test_models_that_doubt_far_heights_can_be_left_out():
@@ -102,9 +102,9 @@ def test_a_promise_of_lower_ground_is_put_to_the_test():
     surrogate = Surrogate(model_of(known), None)
     density = distribution(surrogate, 2, np.random.default_rng(0), QUICK)
     draws = density.rough_draws(N_DRAWS, np.random.default_rng(0))
-    points = next_points(surrogate, (), known, density, draws, 4, np.random.default_rng(1))
-    promised = {row.tobytes() for row in draws}
-    tested = [point.tobytes() in promised for point in points]
+    points = next_points(Belief(surrogate, known, density, draws), 4, np.random.default_rng(1))
+    expected = {row.tobytes() for row in draws}
+    tested = [point.tobytes() in expected for point in points]
     assert tested == [True, True, False, False]
 
 
@@ -112,18 +112,18 @@ def test_promises_of_unknown_ground_can_be_denied_and_nothing_else():
     known = seen_in_a_corner()
     surrogate, lower = Surrogate(model_of(known), None), known.heights()
     x = sobol(512, 2, 9)
-    promised, sd = surrogate.height(x), np.sqrt(surrogate.model.variance(x))
+    expected, sd = surrogate.height(x), np.sqrt(surrogate.model.variance(x))
     denier = fit_model(ModelSpec(), Heights(x[::4], np.full(128, 50.0), np.zeros(128)), Coordinates.plain(2))
-    found = without_mirages(surrogate, [denier])(x)
-    denied = (sd > 3.0) & (promised < 13.0)
+    found = without_extrapolated_modes(surrogate, [denier])(x)
+    denied = (sd > 3.0) & (expected < 13.0)
     assert 0.1 < np.mean(denied) < 0.9
-    np.testing.assert_allclose(found[denied], np.maximum(promised, denier.height(x))[denied])
-    np.testing.assert_array_equal(found[~denied], promised[~denied])
+    np.testing.assert_allclose(found[denied], np.maximum(expected, denier.height(x))[denied])
+    np.testing.assert_array_equal(found[~denied], expected[~denied])
     # Heights above another lowest one: the difference is made up for.
-    raised = without_mirages(surrogate, [denier], 7.0)(x)
-    np.testing.assert_allclose(raised[denied], np.maximum(promised, denier.height(x) + 7.0)[denied])
-    # Nobody denies what is promised where all is known.
+    raised = without_extrapolated_modes(surrogate, [denier], 7.0)(x)
+    np.testing.assert_allclose(raised[denied], np.maximum(expected, denier.height(x) + 7.0)[denied])
+    # Nobody denies what is expected where all is known.
     sure = Surrogate(
         fit_model(ModelSpec(), Heights(lower.x, 0.01 * lower.height, lower.noise), Coordinates.plain(2)), None
     )
-    np.testing.assert_array_equal(without_mirages(sure, [denier])(x), sure.height(x))
+    np.testing.assert_array_equal(without_extrapolated_modes(sure, [denier])(x), sure.height(x))

@@ -7,8 +7,8 @@ from scipy.spatial.distance import cdist
 from height_models import CONSTANT, QUADRATIC, heights_of, student
 from zhat.auto.comparison import distribution
 from zhat.auto.knowledge import Knowledge
-from zhat.auto.planning import next_points
-from zhat.auto.strangers import around, bottom_of_bowl, strangers, visits
+from zhat.auto.planning import Belief, next_points
+from zhat.auto.unexplained import around, bottom_of_bowl, unexplained_low, visits
 from zhat.core.arrays import sobol
 from zhat.core.gp.kernels import Kernel
 from zhat.core.gp.process import GaussianProcess
@@ -57,7 +57,7 @@ def known_of(data):
 @pytest.mark.parametrize("seed", range(5))
 def test_slopes_of_another_valley_are_strange_to_a_bowl_that_fits_all_others(seed):
     data = seen(seed=seed)
-    found = strangers(sure_bowl(data), data)
+    found = unexplained_low(sure_bowl(data), data)
     first, second = bowls(data.x).T
     assert np.sum(found) >= 3
     assert np.all(second[found] < first[found])
@@ -69,18 +69,18 @@ def test_slopes_of_another_valley_are_strange_to_a_bowl_that_fits_all_others(see
 @pytest.mark.parametrize("seed", range(3))
 def test_nothing_is_strange_to_a_surrogate_that_explains_all_or_nothing(seed):
     one = heights_of(lambda x: bowls(x)[:, 0], 80, 3, seed)
-    assert not np.any(strangers(fit_model(QUADRATIC, one, Coordinates.plain(3)), one))
+    assert not np.any(unexplained_low(fit_model(QUADRATIC, one, Coordinates.plain(3)), one))
     # Of heavy tails, a bowl is wrong nearly everywhere.
     heavy = heights_of(lambda x: 40.0 * student(3.0, 3)(x), 80, 3, seed)
-    assert not np.any(strangers(fit_model(QUADRATIC, heavy, Coordinates.plain(3)), heavy))
+    assert not np.any(unexplained_low(fit_model(QUADRATIC, heavy, Coordinates.plain(3)), heavy))
     # A model that compresses heights passes through all of them.
-    assert not np.any(strangers(fit_model(CONSTANT, seen(seed=seed), Coordinates.plain(3)), seen(seed=seed)))
+    assert not np.any(unexplained_low(fit_model(CONSTANT, seen(seed=seed), Coordinates.plain(3)), seen(seed=seed)))
 
 
 def test_what_noise_may_have_done_is_not_strange():
     data = seen()
     noisy = Heights(data.x, data.height, np.full(len(data.height), 100.0**2))
-    assert not np.any(strangers(sure_bowl(noisy), noisy))
+    assert not np.any(unexplained_low(sure_bowl(noisy), noisy))
 
 
 @pytest.mark.parametrize("dim", [1, 2, 5])
@@ -105,15 +105,15 @@ def test_a_hill_and_too_few_heights_have_no_bottom():
 def test_points_around_strange_heights_are_in_the_cube_and_near_these(periodic):
     x = sobol(60, 2, 0)
     data = Heights(x, 50.0 + x[:, 0], np.zeros(60), periodic)
-    strange = np.zeros(60, dtype=bool)
-    strange[[3, 17, 40]] = True
-    found = around(data, strange, np.random.default_rng(0))
+    unexplained = np.zeros(60, dtype=bool)
+    unexplained[[3, 17, 40]] = True
+    found = around(data, unexplained, np.random.default_rng(0))
     assert len(found) > 100
     assert np.all((found >= 0.0) & (found <= 1.0))
     gap = np.abs(found[:, None, :] - x)
     for axis in periodic:
         gap[:, :, axis] = np.sin(np.pi * gap[:, :, axis]) / np.pi
-    assert np.all(strange[np.argmin(np.sum(gap**2, axis=-1), axis=1)])
+    assert np.all(unexplained[np.argmin(np.sum(gap**2, axis=-1), axis=1)])
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -136,7 +136,7 @@ def test_the_next_points_of_a_round_are_visits_and_others(seed):
     surrogate, generator = Surrogate(sure_bowl(data), None), np.random.default_rng(seed)
     density = distribution(surrogate, 3, generator, QUICK)
     draws = density.rough_draws(256, generator)
-    found = next_points(surrogate, (), known_of(data), density, draws, 8, generator)
+    found = next_points(Belief(surrogate, known_of(data), density, draws), 8, generator)
     assert found.shape == (8, 3)
     assert len(np.unique(found, axis=0)) == 8
     # The bottom that nobody has seen is among them, and so is what the integrand that is known asks for.
