@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from zhat.core import acquire
 from zhat.core.arrays import sobol
+from zhat.core.design import acquire
 from zhat.core.design.acquire import choose_batch, shares, turns
 from zhat.core.gp.kernels import Kernel, SumKernel
 from zhat.core.gp.process import GaussianProcess

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from zhat.estimators import rounds
+from zhat.auto import rounds
 
 
 class TooMany(Exception):

@@ -17,8 +17,8 @@ from acquire_models import (
     starts_of,
     without,
 )
-from zhat.core import acquire
 from zhat.core.arrays import sobol
+from zhat.core.design import acquire
 from zhat.core.design.acquire import Wish, _Conditioned, distances_to_nearest, log_sinh
 from zhat.core.gp.kernels import Kernel
 from zhat.core.gp.process import GaussianProcess

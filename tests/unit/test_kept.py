@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import zhat
-from zhat.core import target as core_target
-from zhat.estimators import adaptive, rounds
+from zhat.auto import adaptive, rounds
+from zhat.core.integrate import target as core_target
 
 BOUNDS = {"a": (0.0, 1.0), "b": (-1.0, 2.0)}
 

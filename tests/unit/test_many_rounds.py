@@ -7,9 +7,9 @@ import pytest
 
 import zhat
 from counted_rounds import count_rounds, rounds_of_one_point, wavy
+from zhat.auto import rounds
 from zhat.auto.adaptive import Adaptive
 from zhat.core.arrays import sobol
-from zhat.estimators import rounds
 from zhat.estimators.settings import Settings
 from zhat.problem.evaluations import Evaluations, Outcome
 from zhat.problem.task import Task
