@@ -21,6 +21,10 @@ coverage-tests: .venv/installed
 	mkdir -p build/coverage
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow" --cov --cov-report=term
 
+# Some hundred changes of the package's code, each of which a test should notice; this takes an hour.
+mutants: .venv/installed
+	$(ONE_THREAD) $(BIN)/python scripts/mutants.py
+
 # With the oldest releases that pyproject.toml allows. That these are deprecated by newer ones of what they stand on is
 # no fault of ours.
 test-minimum: build/minimum/installed
