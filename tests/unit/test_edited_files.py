@@ -77,10 +77,14 @@ def documents(saved, data):
 
 def used(found):
     """Do with an estimate what `zhat plan` and people do first."""
-    found.summary()
-    found.interval()
+    low, high = found.interval()
+    # An estimate without an error has no interval.
+    assert low <= found.log_z <= high or math.isnan(low)
+    assert found.method in found.summary()
     for relative_error in (0.01, 1e-300):
-        str(found.plan(relative_error))
+        planned = found.plan(relative_error)
+        assert 0 <= planned.low <= planned.n_more <= planned.high
+        assert str(planned)
 
 
 @pytest.fixture(scope="module")
