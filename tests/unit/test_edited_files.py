@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 import zhat
 from zhat.cli import app
+from zhat.study.journal import journal_of
 
 MODEST = settings(
     max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
@@ -213,6 +214,8 @@ def used_study(path):
 def test_a_study_with_edited_rows_is_opened_or_refused(tmp_path, study, data):
     path = tmp_path / "edited.db"
     path.write_bytes(study.read_bytes())
+    # That of the edited study before this one.
+    journal_of(path).unlink(missing_ok=True)
     columns = [row[1] for row in sqlite_rows(path, "PRAGMA table_info(points)")]
     column, number = data.draw(st.sampled_from(columns)), data.draw(st.integers(1, 6))
     # Numbers that no estimator could square are refused elsewhere.
@@ -240,6 +243,8 @@ def test_a_study_with_edited_settings_is_opened_or_refused(tmp_path, study, data
     """With the hash that goes with them: whoever can edit them can make one."""
     path = tmp_path / "edited.db"
     path.write_bytes(study.read_bytes())
+    # That of the edited study before this one.
+    journal_of(path).unlink(missing_ok=True)
     ((text,),) = sqlite_rows(path, "SELECT value FROM meta WHERE key = 'settings'")
     document = documents({key: value for key, value in json.loads(text).items() if key != "hash"}, data)
     if isinstance(document, dict):
