@@ -19,7 +19,7 @@ print(evaluate(3.0))
 def test_a_function_of_a_module_of_the_users_own_is_found_elsewhere(tmp_path, monkeypatch):
     (tmp_path / "helpers_of_travellers.py").write_text("def double(x):\n    return 2.0 * x\n")
     (tmp_path / "energies_of_travellers.py").write_text(
-        "from helpers_of_travellers import double\nfrom zhat.evaluations import Outcome\n"
+        "from helpers_of_travellers import double\nfrom zhat.problem.evaluations import Outcome\n"
         "def evaluate(x):\n    return Outcome(double(x))\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))

@@ -1,4 +1,4 @@
-"""Methods that texts lead to: an import path or an entry point, in a run, a study, a study file and a saved estimate."""
+"""Methods that texts lead to: an import path or an entry point, in runs, studies, study files and saved estimates."""
 
 import importlib.metadata
 import sys

@@ -12,7 +12,7 @@ import numpy as np
 from zhat.core.arrays import FloatArray, Surface
 from zhat.core.gp.fit import SMOOTHNESSES
 from zhat.core.gp.kernels import Covariance
-from zhat.core.gp.trend import TrendName
+from zhat.core.gp.trend import TrendName, basis
 from zhat.core.heights.coordinates import Coordinates, n_trend_terms
 from zhat.core.heights.heights import Heights, relevant_height
 from zhat.core.heights.left_out import left_out_error
@@ -105,13 +105,24 @@ def _plain(dim: int, periodic: Periodic, quantiles: tuple[int, ...]) -> Coordina
     return Coordinates.plain(dim, periodic, quantiles)
 
 
+@lru_cache(maxsize=8)
+def _tell_of_a_quadratic(data: Heights) -> bool:
+    """Return whether there are enough data to fit a quadratic, and not all of them at one place or on one line."""
+    dim = data.x.shape[1]
+    if len(data.height) <= n_trend_terms("quadratic", dim, data.periodic) + dim + 1:
+        return False
+    coordinates = _plain(dim, data.periodic, ())
+    terms = basis(coordinates.trend("quadratic"), coordinates(data.x))
+    return bool(np.linalg.matrix_rank(terms) == terms.shape[1])
+
+
 def compare_powers(
     data: Heights, candidates: tuple[ModelSpec, ...], kernels: dict[ModelSpec, Covariance]
 ) -> tuple[Model, ...]:
     """Return models of powers of the integrand, best first: of those given and their neighbours, or of all."""
     dim = data.x.shape[1]
     trends: list[TrendName] = ["constant"]
-    if len(data.height) > n_trend_terms("quadratic", dim, data.periodic) + dim + 1:
+    if _tell_of_a_quadratic(data):
         trends.append("quadratic")
     powers = tuple(power for power in POWERS if -power <= _largest_warp(data))
     if not powers:
@@ -232,7 +243,7 @@ def _neighbours(spec: ModelSpec, data: Heights, rotations: Rotations) -> list[Mo
     if can_be_sum:
         of_curves = replace(spec, structure="additive", trend="constant", warp=0.0)
         found += [replace(of_curves, nu=nu) for nu in CURVE_SMOOTHNESSES]
-    if n > n_trend_terms("quadratic", dim, data.periodic) + dim + 1:
+    if _tell_of_a_quadratic(data):
         found += [replace(spec, trend="constant", warp=0.0)]
         whole = replace(spec, structure="isotropic") if spec.structure == "additive" else spec
         place = warps.index(spec.warp)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import numbers
 
+from zhat.core.gp.families import FAMILIES, Shape
 from zhat.core.gp.kernels import Kernel
 from zhat.errors import InvalidArgument
 from zhat.protocol.estimator import Estimator
+from zhat.util import fields
 
 #: The kernel of the norm unless told otherwise: the one that the paper draws its functions with, on the unit cube.
 DEFAULT_KERNEL = Kernel(2.5, 0.2)
@@ -30,3 +32,8 @@ def kernel_of(estimator: Estimator) -> Kernel:
     if model is None or model.lengthscale is None:
         return DEFAULT_KERNEL
     return Kernel(model.nu[0] if isinstance(model.nu, tuple) else model.nu, model.lengthscale, model.scale)
+
+
+def stored_shape(value: object) -> Shape:
+    """Return what a file says that a kernel is: its smoothness, or its name."""
+    return value if isinstance(value, str) and value in FAMILIES else fields.any_number("nu", value)

@@ -89,6 +89,11 @@ class Estimate:
         return self.settings.inverse_temperature
 
     @property
+    def other_inverse_temperatures(self) -> tuple[float, ...]:
+        """The smaller λ that the evaluations were chosen for as well."""
+        return self.settings.others
+
+    @property
     def budget(self) -> int:
         """How many evaluations might have been spent."""
         return self.settings.budget

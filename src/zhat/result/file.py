@@ -15,7 +15,7 @@ import numpy as np
 from zhat.core.arrays import IndexArray
 from zhat.core.gp.kernels import Kernel
 from zhat.errors import FileError, InvalidArgument, MissingFile, StorageError, shown
-from zhat.estimators.norm import DEFAULT_KERNEL
+from zhat.estimators.norm import DEFAULT_KERNEL, stored_shape
 from zhat.estimators.registry import named_or_absent
 from zhat.estimators.settings import Settings
 from zhat.problem.domain import Domain
@@ -221,7 +221,8 @@ def _numbers_out(number: IndexArray) -> dict[str, list[int]]:
 
 
 def _kernel_out(kernel: Kernel) -> dict[str, Any]:
-    return {"nu": _number_out(kernel.nu), "lengthscale": kernel.lengthscale, "scale": kernel.scale}
+    nu = kernel.nu if isinstance(kernel.nu, str) else _number_out(kernel.nu)
+    return {"nu": nu, "lengthscale": kernel.lengthscale, "scale": kernel.scale}
 
 
 def _kernel_in(document: dict[str, Any] | None) -> Kernel:
@@ -233,9 +234,7 @@ def _kernel_in(document: dict[str, Any] | None) -> Kernel:
         lengths = tuple(fields.number("lengthscale", length, above=0.0) for length in lengthscale)
     else:
         lengths = fields.number("lengthscale", lengthscale, above=0.0)
-    return Kernel(
-        fields.any_number("nu", document["nu"]), lengths, fields.number("scale", document["scale"], above=0.0)
-    )
+    return Kernel(stored_shape(document["nu"]), lengths, fields.number("scale", document["scale"], above=0.0))
 
 
 def _number_out(value: float) -> float | str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from zhat.core.gp.kernels import Kernel
 from zhat.errors import FileError, InvalidArgument
+from zhat.estimators.norm import stored_shape
 from zhat.estimators.registry import text_of
 from zhat.estimators.settings import Settings
 from zhat.problem.energy import ENERGY, quantity_of
@@ -95,7 +96,7 @@ def _settings_in(given: dict[str, Any]) -> Settings:
         quantity=quantity_of(given.get("quantity", ENERGY.name), with_prior=False),
     )
     # Without a norm nobody may choose a kernel, but one is kept all the same.
-    return replace(found, rkhs_kernel=Kernel(fields.any_number("nu", kernel["nu"]), lengths, kernel["scale"]))
+    return replace(found, rkhs_kernel=Kernel(stored_shape(kernel["nu"]), lengths, kernel["scale"]))
 
 
 def differences(stored: dict[str, Any], wanted: dict[str, Any]) -> list[str]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from zhat.core.arrays import FloatArray, IndexArray
 from zhat.core.design.maximum_variance import maximum_variance_design
+from zhat.core.gp.families import FAMILIES, Shape, known_names
 from zhat.core.gp.fit import Structure, fit
 from zhat.core.gp.kernels import Covariance, Kernel
 from zhat.core.gp.process import GaussianProcess
@@ -38,7 +39,8 @@ class SurrogateSettings:
     Attributes
     ----------
     nu
-        Smoothness of the Matérn kernel, ``math.inf`` for the squared exponential; several, to choose the likeliest.
+        Smoothness of the Matérn kernel, ``math.inf`` for the squared exponential, or the name of another kernel;
+        several, to choose the likeliest.
     lengthscale, scale
         Known hyperparameters. Without a lengthscale both are fitted by maximum likelihood.
     per_axis
@@ -50,7 +52,7 @@ class SurrogateSettings:
         Integrate e^{-λμ} by the trapezoidal rule with this many points, as the paper does; 0 for the adaptive methods.
     """
 
-    nu: float | tuple[float, ...] = 1.5
+    nu: Shape | tuple[Shape, ...] = 1.5
     lengthscale: float | None = None
     scale: float = 1.0
     per_axis: bool = False
@@ -59,10 +61,11 @@ class SurrogateSettings:
 
     def __post_init__(self) -> None:
         """Refuse what is no kernel, in the words of the argument."""
-        smoothnesses = self.nu if isinstance(self.nu, Sequence) else (self.nu,)
-        for nu in smoothnesses:
-            if not (isinstance(nu, float | int) and nu > 0):
-                raise InvalidArgument("nu", self.nu, "a number above 0, math.inf, or a tuple of them")
+        shapes = self.nu if isinstance(self.nu, Sequence) and not isinstance(self.nu, str) else (self.nu,)
+        for nu in shapes:
+            if not (isinstance(nu, float | int) and nu > 0) and not (isinstance(nu, str) and nu in FAMILIES):
+                named = "".join(f"{name!r}, " for name in known_names())
+                raise InvalidArgument("nu", self.nu, f"a number above 0, math.inf, {named}or a tuple of them")
         for argument in ("lengthscale", "scale"):
             value = getattr(self, argument)
             if value is not None and not (math.isfinite(value) and value > 0):

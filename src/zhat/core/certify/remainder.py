@@ -16,7 +16,7 @@ The three steps:
 2.  *Smooth kernels, ν > 2.* R_t f is the integral of f'' against Green's function of the interval, which has one sign
     and integral ``s² t(1−t)/2``. As ``|f''| ≤ ‖f‖ √(k''''(0))``,
 
-        r = s²/8 · √(k''''(0)),  flat = 0,     k''''(0) = 3 / (4 (ν−1)(ν−2)),  or 3 for the squared exponential.
+        r = s²/8 · √(k''''(0)),  flat = 0,     k''''(0) = 3 / (4 (ν−1)(ν−2)),  or what `families` says.
 
 3.  *Rough kernels, β < 2.* In these units the spectral density is ``C_β (1+ω²)^{−β−½} ≤ C_β |ω|^{−2β−1}``, and that of
     the right hand side is the generalised covariance ``G |r|^{2β}`` with ``G = Γ(−β) / (Γ(β) 4^β)``, the first term of
@@ -39,6 +39,7 @@ import math
 import numpy as np
 
 from zhat.core.arrays import FloatArray
+from zhat.core.gp.families import FAMILIES, Shape, smoothness
 from zhat.core.gp.kernels import Covariance
 
 #: Orders below ν that are tried beside ν itself.
@@ -58,17 +59,19 @@ def remainder_norms(kernel: Covariance, widths: FloatArray) -> tuple[FloatArray,
     return np.sqrt(squares), flat
 
 
-def axis_remainder(nu: float, side: float) -> tuple[float, float]:
+def axis_remainder(shape: Shape, side: float) -> tuple[float, float]:
     """Return r and flat of linear interpolation on an interval of length ``side``.
 
     The kernel has variance 1 and its length is in the units of `Kernel.stretch`.
     """
     # Nothing is farther than two orthogonal features are: the kernel is nowhere negative.
     bounds = [(math.sqrt(2.0), 1.0)]
-    if nu > 2.0:
-        fourth_derivative = 3.0 if nu == math.inf else 0.75 / ((nu - 1.0) * (nu - 2.0))
-        bounds.append((0.125 * side**2 * math.sqrt(fourth_derivative), 0.0))
-    if nu != math.inf:
+    nu = smoothness(shape)
+    if shape in FAMILIES:
+        bounds.append(_smooth_bound(FAMILIES[shape].fourth_derivative, side))
+    elif nu > 2.0:
+        bounds.append(_smooth_bound(0.75 / ((nu - 1.0) * (nu - 2.0)), side))
+    if shape not in FAMILIES:
         for order in (nu, *ROUGHER_ORDERS):
             if order <= nu and order < 2.0:
                 ratio = _spectral_constant(nu) / _spectral_constant(order)
@@ -76,6 +79,10 @@ def axis_remainder(nu: float, side: float) -> tuple[float, float]:
                 bounds.append((math.sqrt(ratio * _rough_constant(order)) * side**order, flat))
     # The mean of ψ is (2 + flat) / 3.
     return min(bounds, key=lambda bound: bound[0] * (2.0 + bound[1]))
+
+
+def _smooth_bound(fourth_derivative: float, side: float) -> tuple[float, float]:
+    return 0.125 * side**2 * math.sqrt(fourth_derivative), 0.0
 
 
 def _spectral_constant(nu: float) -> float:

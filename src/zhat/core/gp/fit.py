@@ -12,6 +12,7 @@ from scipy.optimize import OptimizeResult, minimize
 from scipy.spatial.distance import cdist
 
 from zhat.core.arrays import BoolArray, FloatArray
+from zhat.core.gp.families import Shape, smoothness
 from zhat.core.gp.kernels import Covariance, Kernel, SumKernel, correlation_and_slope
 from zhat.core.gp.process import GaussianProcess, half_inverse, jittered_cholesky
 from zhat.core.gp.trend import Trend, n_terms
@@ -145,7 +146,7 @@ def fit(
     x: FloatArray,
     y: FloatArray,
     *,
-    nu: float | Sequence[float] = 1.5,
+    nu: Shape | Sequence[Shape] = 1.5,
     noise: float | FloatArray | None = 0.0,
     trend: Trend = "zero",
     structure: Structure = "isotropic",
@@ -159,7 +160,7 @@ def fit(
     x, y
         The data on the unit cube, shapes ``(t, d)`` and ``(t,)``.
     nu
-        The smoothness; a sequence of them to choose the likeliest of.
+        What the kernel is, as in `Kernel`; a sequence of them to choose the likeliest of.
     noise
         The known noise variance, one number or one for each point; None to learn one number, NaN to learn it there.
     trend
@@ -171,7 +172,7 @@ def fit(
     groups
         The columns of ``x`` that belong to each axis; one each by default.
     """
-    if isinstance(nu, Sequence):
+    if isinstance(nu, Sequence) and not isinstance(nu, str):
         choices = [
             fit(x, y, nu=n, noise=noise, trend=trend, structure=structure, start=start, groups=groups) for n in nu
         ]
@@ -196,7 +197,7 @@ def spread_and_centre(y: FloatArray, trend: Trend) -> tuple[float, float]:
     return (spread if spread > 64 * np.finfo(float).eps * float(np.max(np.abs(y))) else 0.0), centre
 
 
-def _fit_of_a_constant(x: FloatArray, y: FloatArray, nu: float, noise: float | FloatArray | None, trend: Trend) -> Fit:
+def _fit_of_a_constant(x: FloatArray, y: FloatArray, nu: Shape, noise: float | FloatArray | None, trend: Trend) -> Fit:
     """Return a fit for values that tell nothing: too few, or all the same up to rounding."""
     size = max(float(np.max(np.abs(y), initial=0.0)), 1.0)
     noise_variance = 0.0 if noise is None else float(np.mean(np.nan_to_num(noise)))
@@ -220,7 +221,7 @@ class Search:
         x: FloatArray,
         y: FloatArray,
         spread: float,
-        nu: float,
+        nu: Shape,
         noise: float | FloatArray | None,
         trend: Trend,
         structure: Structure,
@@ -238,7 +239,7 @@ class Search:
         self.free = np.isnan(self.noise)
         self.learns_noise = bool(np.any(self.free))
         self.diagonal = float(np.linalg.norm(np.ptp(x, axis=0))) or 1.0 if len(x) else 1.0
-        self.ridge = 2.0 * min(nu, 2.5) / self.n_lengths
+        self.ridge = 2.0 * min(smoothness(nu), 2.5) / self.n_lengths
         self.prior = prior
 
     def run(self, start: Covariance | None = None, quick: bool = False) -> Fit:

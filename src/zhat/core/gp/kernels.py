@@ -1,7 +1,7 @@
-"""Matérn kernels of any smoothness, the squared exponential, and their first derivatives.
+"""Matérn kernels of any smoothness, the others of `families`, and their first derivatives.
 
 Everything is written in terms of the squared scaled distance ``q = Σ_j a_j² (x_j − c_j)²`` with
-``a_j = √(2ν) / l_j`` (``1 / l_j`` for the squared exponential). Of a correlation ``ρ(q)`` two numbers are ever
+``a_j = √(2ν) / l_j`` (``1 / l_j`` for those that are no Matérn kernels). Of a correlation ``ρ(q)`` two numbers are ever
 needed: its value, and its *slope* ``−2 dρ/dq ≥ 0``, from which all first derivatives follow:
 
     ∂ρ/∂x_j     = −slope · a_j² (x_j − c_j)
@@ -22,6 +22,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import gamma, kve
 
 from zhat.core.arrays import BLOCK_ELEMENTS, FloatArray, blocks
+from zhat.core.gp.families import FAMILIES, VANISHING_EXPONENT, Shape, known_names, smoothness
 
 #: Above this the recurrence below could overflow, and a Matérn kernel is the squared exponential to plotting accuracy.
 LARGEST_NU = 500.0
@@ -29,8 +30,6 @@ LARGEST_NU = 500.0
 #: than an upper bound that falls to 0.
 SMALLEST_Z = 1e-150
 LARGEST_Z = 1450.0
-#: In a sum, e to the minus this is nothing. Smaller terms would be, too, but take ten times as long to compute.
-VANISHING_EXPONENT = 300.0
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,8 @@ class Kernel:
     Attributes
     ----------
     nu
-        Smoothness of the Matérn kernel, above 0 and at most `LARGEST_NU`; ``math.inf`` is the squared exponential.
+        Smoothness of the Matérn kernel, above 0 and at most `LARGEST_NU`; ``math.inf`` is the squared exponential, and
+        a text names another kernel of `zhat.core.gp.families`.
     lengthscale
         One positive number, or one for each axis.
     scale
@@ -49,15 +49,16 @@ class Kernel:
         The coordinates it looks at; None for all of them.
     """
 
-    nu: float = 1.5
+    nu: Shape = 1.5
     lengthscale: float | tuple[float, ...] = 0.2
     scale: float = 1.0
     axes: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         """Refuse parameters that make no kernel."""
-        if not (0 < self.nu <= LARGEST_NU or self.nu == math.inf):
-            raise ValueError(f"nu is {self.nu!r}; wanted: above 0 and at most {LARGEST_NU:g}, or math.inf")
+        if self.nu not in FAMILIES and (isinstance(self.nu, str) or not 0 < self.nu <= LARGEST_NU):
+            named = "".join(f", or {name!r}" for name in known_names())
+            raise ValueError(f"nu is {self.nu!r}; wanted: above 0 and at most {LARGEST_NU:g}, or math.inf{named}")
         if not np.all(np.asarray(self.lengthscale) > 0) or not np.all(np.isfinite(self.lengthscale)):
             raise ValueError(f"lengthscale is {self.lengthscale!r}; wanted: positive and finite")
         if not (self.scale > 0 and math.isfinite(self.scale)):
@@ -70,7 +71,7 @@ class Kernel:
     @cached_property
     def inverse_lengths(self) -> FloatArray:
         """The factors ``a_j``, as an array that broadcasts over the axes."""
-        stretch = 1.0 if self.nu == math.inf else math.sqrt(2.0 * self.nu)
+        stretch = 1.0 if self.nu in FAMILIES else math.sqrt(2.0 * smoothness(self.nu))
         return np.atleast_1d(stretch / np.asarray(self.lengthscale, dtype=float))
 
     @property
@@ -112,7 +113,7 @@ class Kernel:
     def _weighted_sum(self, seen_x: FloatArray, seen_c: FloatArray, weights: FloatArray) -> FloatArray:
         result = np.empty(len(seen_x))
         stretched_c = seen_c * self.inverse_lengths
-        farthest = 2.0 * VANISHING_EXPONENT if self.nu == math.inf else VANISHING_EXPONENT**2
+        farthest = FAMILIES[self.nu].farthest if self.nu in FAMILIES else VANISHING_EXPONENT**2
         buffer: FloatArray | None = None
         for rows in blocks(len(seen_x), len(seen_c)):
             n = rows.stop - rows.start
@@ -168,11 +169,10 @@ class SumKernel:
 Covariance = Kernel | SumKernel
 
 
-def correlation(nu: float, q: FloatArray) -> None:
+def correlation(nu: Shape, q: FloatArray) -> None:
     """Overwrite squared scaled distances ``q`` with the correlation ``ρ(q)``."""
-    if nu == math.inf:
-        q *= -0.5
-        np.exp(q, out=q)
+    if nu in FAMILIES:
+        FAMILIES[nu].correlation(q)
     elif nu == 0.5:
         np.sqrt(q, out=q)
         np.negative(q, out=q)
@@ -190,18 +190,17 @@ def correlation(nu: float, q: FloatArray) -> None:
         np.negative(z, out=z)
         q *= np.exp(z, out=z)
     else:
-        q[...] = _matern(nu, np.sqrt(q))[0]
+        q[...] = _matern(smoothness(nu), np.sqrt(q))[0]
 
 
-def correlation_and_slope(nu: float, q: FloatArray, slope: FloatArray) -> None:
+def correlation_and_slope(nu: Shape, q: FloatArray, slope: FloatArray) -> None:
     """Overwrite ``q`` with ``ρ(q)`` and fill ``slope``, of the same shape, with ``−2 dρ/dq``.
 
     For ν ≤ 1 the slope is infinite at ``q = 0``. There it is given as 0, which makes the gradient in x the middle
     one of its one-sided values and leaves the derivative in the lengthscale right.
     """
-    if nu == math.inf:
-        correlation(nu, q)
-        slope[...] = q
+    if nu in FAMILIES:
+        FAMILIES[nu].correlation_and_slope(q, slope)
         return
     if nu == 2.5:
         z = np.sqrt(q)
@@ -227,7 +226,7 @@ def correlation_and_slope(nu: float, q: FloatArray, slope: FloatArray) -> None:
         np.exp(q, out=q)
         np.divide(q, slope, out=slope)
     else:
-        q[...], slope[...] = _matern(nu, q)
+        q[...], slope[...] = _matern(smoothness(nu), q)
 
 
 def _matern(nu: float, z: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import gammaincinv, ndtri
 
 from zhat.core.arrays import FloatArray, blocks, sobol
+from zhat.core.gp.families import FAMILIES, Shape, smoothness
 from zhat.core.gp.kernels import Kernel
 from zhat.core.gp.process import GaussianProcess
 
@@ -55,9 +56,11 @@ class _Waves:
         # The same numbers whatever the kernel, so that kernels that are alike have waves that are alike.
         uniform = sobol(n_frequencies, n_axes + 1, generator)
         frequencies = ndtri(np.clip(uniform[:, :-1], 1e-12, 1.0 - 1e-12))
-        if kernel.nu != math.inf:
+        if kernel.nu in FAMILIES:
+            frequencies = FAMILIES[kernel.nu].frequencies(frequencies, uniform[:, -1:])
+        else:
             # The spectral density of a Matérn kernel is a t distribution with 2ν degrees of freedom.
-            frequencies /= np.sqrt(np.maximum(2.0 * gammaincinv(kernel.nu, uniform[:, -1:]), 1e-12))
+            frequencies /= np.sqrt(np.maximum(2.0 * gammaincinv(smoothness(kernel.nu), uniform[:, -1:]), 1e-12))
         n_stretches = _n_stretches(kernel, x)
         frequencies *= STRETCH ** (n_stretches - 1.0 - np.arange(n_frequencies)[:, None] % n_stretches)
         self._kernel = kernel
@@ -73,22 +76,25 @@ class _Waves:
 
 def _n_stretches(kernel: Kernel, x: FloatArray) -> int:
     """Return how many scales of waves it takes: as short as data are close together, if the kernel has any of these."""
-    if kernel.nu == math.inf:
+    if smoothness(kernel.nu) == math.inf:
         return 2
     extents = np.maximum(np.ptp(kernel.stretch(x), axis=0), 1e-12)
     spacing = math.exp(float(np.mean(np.log(extents)))) * len(x) ** (-1.0 / len(extents))
     return min(max(2, math.ceil(-math.log(spacing, STRETCH))), MOST_STRETCHES)
 
 
-def _shares(nu: float, frequencies: FloatArray, n_stretches: int) -> FloatArray:
+def _shares(nu: Shape, frequencies: FloatArray, n_stretches: int) -> FloatArray:
     """Return the spectral density by that from which frequencies were drawn, as many stretched by each power."""
     n_axes = frequencies.shape[1]
     square = np.sum(frequencies**2, axis=1)
 
     def log_density(power: int) -> FloatArray:
         at = square / STRETCH ** (2 * power)
-        shape = -0.5 * at if nu == math.inf else -(nu + 0.5 * n_axes) * np.log1p(at)
-        return np.asarray(shape - power * n_axes * math.log(STRETCH))
+        if nu in FAMILIES:
+            value = FAMILIES[nu].log_spectrum(at, n_axes)
+        else:
+            value = -(smoothness(nu) + 0.5 * n_axes) * np.log1p(at)
+        return np.asarray(value - power * n_axes * math.log(STRETCH))
 
     drawn_from = np.logaddexp.reduce([log_density(power) for power in range(n_stretches)]) - math.log(n_stretches)
     return np.asarray(np.exp(log_density(0) - drawn_from))
