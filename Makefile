@@ -4,16 +4,26 @@ BIN := .venv/bin
 # One BLAS thread a process: the tests run on every core already, and results do not depend on the machine.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test test-all test-minimum test-newest lint bench accuracy cost coverage noise plan certificate curve studies gallery docs clean
+.PHONY: demo test test-all coverage-tests mutants test-minimum test-newest lint bench accuracy cost coverage noise plan certificate curve studies gallery docs clean
 
 demo: .venv/installed
 	$(ONE_THREAD) $(BIN)/zhat demo
 
+# All that is worth running at every change. The long statistical tests are for changes of what they are about.
 test: .venv/installed
-	$(ONE_THREAD) $(BIN)/python -m pytest -n auto --dist worksteal
+	$(ONE_THREAD) $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
 test-all: .venv/installed
 	$(ONE_THREAD) $(BIN)/python -m pytest -n auto --dist worksteal
+
+# Branches of the package that `make test` takes; not to be mixed up with `make coverage`, which is about intervals.
+coverage-tests: .venv/installed
+	mkdir -p build/coverage
+	$(ONE_THREAD) $(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow" --cov --cov-report=term
+
+# Some hundred changes of the package's code, each of which a test should notice; this takes an hour.
+mutants: .venv/installed
+	$(ONE_THREAD) $(BIN)/python scripts/mutants.py
 
 # With the oldest releases that pyproject.toml allows. That these are deprecated by newer ones of what they stand on is
 # no fault of ours.

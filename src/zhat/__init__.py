@@ -25,6 +25,7 @@ from zhat.errors import (
 from zhat.evaluate.evidence import evidence
 from zhat.evaluate.run import Point, estimate
 from zhat.problem.evaluations import Evaluations
+from zhat.problem.points import Points
 from zhat.problem.task import NoiseKind
 from zhat.result.certificate import Certificate
 from zhat.result.compare import BayesFactor, ModelProbability, bayes_factor, model_probabilities
@@ -52,6 +53,7 @@ __all__ = [
     "ModelProbability",
     "NoiseKind",
     "Point",
+    "Points",
     "SettingsDiffer",
     "StorageError",
     "Study",

@@ -32,21 +32,29 @@ def run(estimator, energy=skewed_2d, dim=2, inverse_temperature=3.0, budget=24, 
     return zhat.estimate(energy, bounds, inverse_temperature, budget, method=estimator, seed=seed, **more)
 
 
+def assert_within_the_energies(result, inverse_temperature, low, high):
+    """Z is the mean of e^{-λf} over the unit cube: −log Z / λ is an energy; a surrogate may be off by a quarter."""
+    off = 0.25 * (high - low)
+    assert low - off <= -result.log_z / inverse_temperature <= high + off
+
+
+# Nothing to divide, nothing to fit, odd numbers, a perfect square and one more; a line and a square.
 @every_estimator
-@pytest.mark.parametrize("budget", [1, 2, 3, 5, 8, 17])
-@pytest.mark.parametrize(("energy", "dim"), [(skewed_1d, 1), (skewed_2d, 2)])
-def test_never_spends_more_than_the_budget_and_always_answers(estimator, budget, energy, dim):
-    calls = []
+def test_never_spends_more_than_the_budget_and_always_answers(estimator):
+    for energy, dim, budget in [(skewed_1d, 1, budget) for budget in (1, 2, 3, 8)] + [
+        (skewed_2d, 2, budget) for budget in (1, 2, 5, 17)
+    ]:
+        calls = []
 
-    def counted(x):
-        calls.append(x)
-        return energy(x)
+        def counted(x, energy=energy, calls=calls):
+            calls.append(x)
+            return energy(x)
 
-    result = run(estimator, counted, dim, budget=budget)
-    assert len(calls) == result.n_evaluations <= budget
-    assert math.isfinite(result.log_z)
-    assert result.std_error >= 0 or "no error estimate" in result.status
-    assert np.all((result.evaluations.x >= 0) & (result.evaluations.x <= 1))
+        result = run(estimator, counted, dim, budget=budget)
+        assert len(calls) == result.n_evaluations <= budget
+        assert_within_the_energies(result, 3.0, *{1: (-0.533, 2.627), 2: (0.0, 5.25)}[dim])
+        assert result.std_error >= 0 or "no error estimate" in result.status
+        assert np.all((result.evaluations.x >= 0) & (result.evaluations.x <= 1))
 
 
 @every_estimator
@@ -87,23 +95,25 @@ def test_pending_points_are_not_asked_for_again(estimator):
 
 
 @every_shiftable_estimator
-@pytest.mark.parametrize("offset", [1e6, -1e6])
-def test_an_offset_of_the_energy_shifts_log_z_by_minus_lambda_times_it(estimator, offset):
+def test_an_offset_of_the_energy_shifts_log_z_by_minus_lambda_times_it(estimator):
     plain = run(estimator)
-    shifted = run(estimator, lambda x: skewed_2d(x) + offset)
-    assert shifted.log_z - plain.log_z == pytest.approx(-3.0 * offset, rel=1e-9)
+    for offset in (1e6, -1e6):
+        shifted = run(estimator, lambda x, offset=offset: skewed_2d(x) + offset)
+        assert shifted.log_z - plain.log_z == pytest.approx(-3.0 * offset, rel=1e-9)
 
 
 @every_estimator
 def test_an_inverse_temperature_of_ten_thousand_works(estimator):
     result = run(estimator, inverse_temperature=1e4)
-    assert math.isfinite(result.log_z)
+    assert_within_the_energies(result, 1e4, 0.0, 5.25)
 
 
 @every_estimator
 def test_energies_of_a_million_in_either_direction_work(estimator):
     result = run(estimator, lambda x: 1e6 * (x[0] - x[1]), inverse_temperature=2.0)
-    assert math.isfinite(result.log_z)
+    assert_within_the_energies(result, 2.0, -1e6, 1e6)
+    # The steepest corner is all that matters: every method finds more than a point in the middle of a quarter has.
+    assert result.log_z > 2.0 * 0.5e6
 
 
 @every_estimator

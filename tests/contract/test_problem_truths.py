@@ -191,8 +191,10 @@ def test_bumps_of_which_none_is_there_have_no_energy():
     assert problem.energy([0.4]) == 0.0
 
 
-@pytest.mark.parametrize("inverse_temperature", [1e-9, 1.0, 7.0])
-@pytest.mark.parametrize("slopes", [[0.1], [40.0], [1e4], [-3.0, 0.0], [1.0, -2.0, 5.0], [1e-7, 2.0]])
+@pytest.mark.parametrize(
+    ("slopes", "inverse_temperature"),
+    [([0.1], 1.0), ([1e4], 7.0), ([-3.0, 0.0], 1.0), ([1.0, -2.0, 5.0], 7.0), ([1e-7, 2.0], 1e-9)],
+)
 def test_the_truth_of_linear_energies_is_the_adaptive_grids(slopes, inverse_temperature):
     problem = zhat.problems.get("linear", slopes=slopes)
     expected = log_mean_by_grid(problem, inverse_temperature, 1e-9, 400_000)
@@ -220,16 +222,14 @@ def test_the_truth_at_a_high_and_at_a_low_inverse_temperature(name):
     problem = zhat.problems.get(name)
     high, low = problem.log_z(1e3), problem.log_z(1e-8)
     energies = problem.energy(some_points(problem, 1000))
-    assert math.isfinite(high)
-    assert math.isfinite(problem.log_z_error(1e3))
+    assert 0.0 <= problem.log_z_error(1e3) < 1.0
     assert low == pytest.approx(log_volume(problem), abs=1e-8 * (1.0 + 2.0 * np.abs(energies).max()))
     # No integral is below that of the largest energy seen nor, by Jensen, below that of the mean.
     assert high >= -1e3 * np.mean(energies) - 1e3 * 5 * np.std(energies) / math.sqrt(1000) + log_volume(problem)
 
 
-@every_name
-def test_an_inverse_temperature_that_is_none_is_refused(name):
-    problem = zhat.problems.get(name)
+def test_an_inverse_temperature_that_is_none_is_refused():
+    problem = zhat.problems.get("hennig")
     for wrong in (0.0, -1.0, math.nan, math.inf, "hot", None):
         with pytest.raises(zhat.InvalidArgument, match="inverse_temperature is .*; wanted: a finite number above 0"):
             problem.log_z(wrong)

@@ -10,6 +10,8 @@ import pytest
 
 import study_faults as faults
 import zhat
+from journal_checks import all_rows
+from zhat.study.repair import repair
 
 #: Runs Python with a file system of its own, which needs no rights: a tmpfs of so many KiB, mounted at a folder.
 IN_A_SMALL_DISK = """
@@ -42,8 +44,14 @@ def test_many_processes_ask_and_tell_at_once(method, budget, tmp_path):
 
 @pytest.mark.parametrize("journal", ["wal", "rollback"])
 def test_many_processes_on_either_journal(journal, tmp_path):
-    faults.create(tmp_path / "study.db", 100, "mc", journal=journal)
-    faults.share(tmp_path / "study.db", n_processes=3, n_at_once=4)
+    path = tmp_path / "study.db"
+    faults.create(path, 100, "mc", journal=journal)
+    faults.share(path, n_processes=3, n_at_once=4)
+    # Their lines are in one order, and hold all that the database does.
+    expected = all_rows(path)
+    path.unlink()
+    repair(path)
+    assert all_rows(path) == expected
 
 
 @pytest.mark.parametrize("content", [None, b""], ids=["absent", "empty"])

@@ -155,5 +155,26 @@ def test_a_point_whose_worker_was_killed_is_begun_again_when_its_program_has_end
     assert alive(folder) == []
 
 
+def test_a_worker_is_not_killed_between_the_begin_of_a_program_and_its_supervisors_notice(folder):
+    energy = CommandEnergy((str(folder / "simulate.sh"), "{a}"), ("a",))
+    problem = Problem(energy, Box.from_bounds({"a": (0, 1)}))
+
+    def slow_to_tell(x):
+        import time
+
+        from zhat.evaluate.supervision import SUPERVISION
+
+        begin = type(SUPERVISION).begin
+        SUPERVISION.begin = lambda group: (time.sleep(0.7), begin(SUPERVISION, group))
+        return problem.evaluate(x)
+
+    with ProcessPool(slow_to_tell, 2) as pool:
+        for key in range(2):
+            pool.submit(key, np.array([0.5]))
+        until(lambda: len(alive(folder)) == 4)
+        pool.close(now=True)
+        assert alive(folder) == []
+
+
 def parent(pid):
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])

@@ -1,4 +1,4 @@
-"""Ẑ of mc, pc-mc and mvs-exact is unbiased, with and without noise: 2,000 replicates each."""
+"""Ẑ of mc, pc-mc and mvs-exact is unbiased, with and without noise."""
 
 import numpy as np
 import pytest
@@ -9,6 +9,9 @@ from energies import skewed_1d, skewed_2d
 
 INVERSE_TEMPERATURE = 2.5
 REPLICATES = 2000
+# λσ = 0, and 0.5: enough for e^{λ²σ²/2} = 1.13 to show if the correction were missing.
+with_and_without_noise = pytest.mark.parametrize("noise_std", [0.0, 0.2])
+on_a_line_and_on_a_square = pytest.mark.parametrize(("dim", "budget"), [(1, 15), (2, 24)])
 
 
 def truth(dim):
@@ -21,11 +24,7 @@ def truth(dim):
     return dblquad(lambda y, x: integrand(x, y), 0, 1, 0, 1, epsabs=1e-10)[0]
 
 
-# λσ = 0, and 0.5: enough for e^{λ²σ²/2} = 1.13 to show if the correction were missing.
-@pytest.mark.parametrize("noise_std", [0.0, 0.2])
-@pytest.mark.parametrize(("dim", "budget"), [(1, 15), (2, 24)])
-@pytest.mark.parametrize("method", ["mc", "pc-mc", "mvs-exact"])
-def test_the_mean_of_z_hat_is_z(method, dim, budget, noise_std):
+def check_the_mean(method, dim, budget, noise_std, replicates):
     noise = np.random.default_rng(20_000 + dim)
     energy = {1: skewed_1d, 2: skewed_2d}[dim]
 
@@ -40,14 +39,33 @@ def test_the_mean_of_z_hat_is_z(method, dim, budget, noise_std):
                     noise_std=noise_std, method=method, seed=seed, vectorized=True,
                 ).log_z
             )
-            for seed in range(REPLICATES)
+            for seed in range(replicates)
         ]
     )  # fmt: skip
     ratio = z_hat / truth(dim)
-    standard_error = np.std(ratio, ddof=1) / np.sqrt(REPLICATES)
+    standard_error = np.std(ratio, ddof=1) / np.sqrt(replicates)
     assert abs(np.mean(ratio) - 1.0) <= 4.0 * standard_error
     # A wide spread would make that an empty statement.
     assert standard_error < 0.02
+
+
+@with_and_without_noise
+@on_a_line_and_on_a_square
+@pytest.mark.parametrize("method", ["mc", "pc-mc"])
+def test_the_mean_of_z_hat_is_z(method, dim, budget, noise_std):
+    check_the_mean(method, dim, budget, noise_std, REPLICATES)
+
+
+@on_a_line_and_on_a_square
+def test_the_mean_of_z_hat_of_two_batches_is_z(dim, budget):
+    check_the_mean("mvs-exact", dim, budget, 0.2, 200)
+
+
+@pytest.mark.slow
+@with_and_without_noise
+@on_a_line_and_on_a_square
+def test_the_mean_of_many_z_hat_of_two_batches_is_z(dim, budget, noise_std):
+    check_the_mean("mvs-exact", dim, budget, noise_std, REPLICATES)
 
 
 def test_without_the_correction_the_noise_would_show():

@@ -4,6 +4,8 @@ from dataclasses import replace
 import mpmath
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.special import ndtr
 
@@ -233,8 +235,10 @@ def test_a_belief_is_finite_even_where_a_power_is_below_0(spec, scale):
     assert 0.0 < believed.variance < 10.0
 
 
-@pytest.mark.parametrize("variance", [0.01, 0.04, 0.5, 1.0, 2.0, 4.0])
-@pytest.mark.parametrize("height", [-30.0, -3.0, -0.5, 0.0, 0.7, 5.0, 40.0])
+@given(height=st.floats(-30.0, 40.0), variance=st.floats(0.01, 4.0))
+@example(height=-30.0, variance=4.0)
+@example(height=40.0, variance=0.01)
+@example(height=0.0, variance=1.0)
 def test_the_mean_above_a_bound_is_that_of_a_truncated_normal_distribution(height, variance):
     with mpmath.workdps(30):
         h, sd = mpmath.mpf(height), mpmath.sqrt(variance)

@@ -1,4 +1,5 @@
 import functools
+import itertools
 import math
 import pickle
 
@@ -56,35 +57,34 @@ def true_log_z(nu, dim, inverse_temperature):
     return random_function(nu, dim).log_z(inverse_temperature)
 
 
-@pytest.mark.parametrize("t", [4, 16, 64])
-@pytest.mark.parametrize("inverse_temperature", [0.5, 5.0, 20.0])
 @pytest.mark.parametrize("dim", [1, 2, 3])
 @pytest.mark.parametrize("nu", NUS)
-def test_the_truth_is_within(nu, dim, inverse_temperature, t):
-    f, truth = random_function(nu, dim), true_log_z(nu, dim, inverse_temperature)
-    x = sobol(t, dim, 7)
-    widths = []
-    # The norm itself, which is the hardest, and a looser bound of it, which makes a wider bracket.
-    for factor in (1.0, 1.5):
-        bracket = certified_bracket(f.kernel, x, f(x), factor * f.norm, inverse_temperature, max_points=FEW)
-        assert bracket.lower <= truth <= bracket.upper
-        assert bracket.probability == 1.0
-        assert bracket.interpolant_norm <= f.norm * (1 + 1e-9)
-        widths.append(bracket.width)
-    assert widths == sorted(widths)
+def test_the_truth_is_within(nu, dim):
+    f = random_function(nu, dim)
+    # Few data where little matters, as many as show all of the norm, and few where one place is all that matters.
+    for inverse_temperature, t in ((0.5, 4), (5.0, 16), (20.0, 4), (20.0, 64)):
+        x, truth = sobol(t, dim, 7), true_log_z(nu, dim, inverse_temperature)
+        widths = []
+        # The norm itself, which is the hardest, and a looser bound of it, which makes a wider bracket.
+        for factor in (1.0, 1.5):
+            bracket = certified_bracket(f.kernel, x, f(x), factor * f.norm, inverse_temperature, max_points=FEW)
+            assert bracket.lower <= truth <= bracket.upper
+            assert bracket.probability == 1.0
+            assert bracket.interpolant_norm <= f.norm * (1 + 1e-9)
+            widths.append(bracket.width)
+        assert widths == sorted(widths)
 
 
-@pytest.mark.parametrize("sign", [-1, 1])
 @pytest.mark.parametrize("dim", [1, 2])
 @pytest.mark.parametrize("nu", NUS)
-def test_the_worst_function_at_a_point_is_within(nu, dim, sign):
+def test_the_worst_function_at_a_point_is_within(nu, dim):
     # Of all functions with these data and this norm, the one that is farthest from μ at a place that matters.
     f = random_function(nu, dim)
     x = sobol(6, dim, 3)
     gp = GaussianProcess.condition(f.kernel, x, f(x))
     norm = 1.5 * math.sqrt(f(x) @ gp.weights)
     hidden = math.sqrt(norm**2 - f(x) @ gp.weights)
-    for place in sobol(4, dim, 9):
+    for place, sign in itertools.product(sobol(4, dim, 9), (-1, 1)):
         place = place[None, :]
         solved = np.linalg.solve(f.kernel.matrix(x, x), f.kernel.matrix(x, place)[:, 0])
         amplitude = sign * hidden / math.sqrt(gp.variance(place)[0])
@@ -110,10 +110,9 @@ def dense_bracket(kernel, x, y, rkhs_norm, inverse_temperature):
 @pytest.mark.parametrize(
     ("nu", "dim", "inverse_temperature", "t"),
     [
-        *((nu, dim, 5.0, t) for nu in (1.5, 2.5) for dim in (1, 2) for t in (4, 16, 64)),
-        *((nu, 3, 5.0, t) for nu in (1.5, 2.5, math.inf) for t in (4, 16)),
-        (2.5, 3, 0.5, 64), (2.5, 3, 20.0, 16), (1.5, 2, 0.5, 64), (1.5, 2, 20.0, 64), (2.5, 1, 1e3, 64),
-        (0.5, 1, 5.0, 16), (0.5, 1, 20.0, 64), (math.inf, 1, 5.0, 4), (math.inf, 2, 5.0, 16),
+        (1.5, 1, 5.0, 4), (2.5, 1, 5.0, 16), (1.5, 2, 5.0, 16), (2.5, 2, 5.0, 64), (1.5, 3, 5.0, 16), (2.5, 3, 5.0, 4),
+        (math.inf, 3, 5.0, 16), (2.5, 3, 0.5, 64), (2.5, 3, 20.0, 16), (1.5, 2, 0.5, 64), (1.5, 2, 20.0, 64),
+        (2.5, 1, 1e3, 64), (0.5, 1, 20.0, 64), (math.inf, 1, 5.0, 4), (math.inf, 2, 5.0, 16),
     ],
 )  # fmt: skip
 def test_rigour_costs_little(nu, dim, inverse_temperature, t):
@@ -156,16 +155,15 @@ def test_a_sum_of_kernels():
     assert bracket.lower <= f.log_z(5.0) <= bracket.upper
 
 
-@pytest.mark.parametrize("gap", [0.0, 1e-12, 1e-9, 1e-6])
 @pytest.mark.parametrize("nu", NUS)
-def test_points_that_nearly_coincide(nu, gap):
-    f = random_function(nu, 1)
-    x = sobol(16, 1, 7)
-    x = np.vstack([x, x + gap, x - 2 * gap])
-    bracket = certified_bracket(f.kernel, x, f(x), f.norm, 5.0, max_points=FEW)
-    assert bracket.lower <= f.log_z(5.0) <= bracket.upper
-    alone = certified_bracket(f.kernel, x[:16], f(x[:16]), f.norm, 5.0, max_points=FEW)
-    assert bracket.width < 1.25 * alone.width + 1e-4
+def test_points_that_nearly_coincide(nu):
+    f, x = random_function(nu, 1), sobol(16, 1, 7)
+    alone = certified_bracket(f.kernel, x, f(x), f.norm, 5.0, max_points=FEW)
+    for gap in (0.0, 1e-12, 1e-9, 1e-6):
+        close = np.vstack([x, x + gap, x - 2 * gap])
+        bracket = certified_bracket(f.kernel, close, f(close), f.norm, 5.0, max_points=FEW)
+        assert bracket.lower <= f.log_z(5.0) <= bracket.upper
+        assert bracket.width < 1.25 * alone.width + 1e-4
 
 
 @pytest.mark.parametrize("nu", NUS)

@@ -3,6 +3,8 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.linalg import LinAlgError
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
@@ -12,6 +14,8 @@ from zhat.core.gp.kernels import Kernel
 from zhat.core.gp.process import JITTER_LADDER, GaussianProcess, jittered_cholesky
 
 NUS = (0.5, 1.5, 2.5, math.inf)
+#: Numbers of random problems; by what is left on division by 8 they have a smoothness and one or several lengthscales.
+SEEDS = st.integers(0, 2**16)
 
 
 def prior_draw(kernel, x, noise, rng):
@@ -49,7 +53,8 @@ def kriging(kernel, x, y, noise, query):
     return solved[:t].T @ y, kernel.matrix(query, query) - right.T @ solved
 
 
-@pytest.mark.parametrize("seed", range(50))
+@settings(max_examples=50)
+@given(seed=SEEDS)
 def test_the_posterior_and_its_likelihood_are_those_of_scikit_learn(seed):
     kernel, noise, x, y, query = random_problem(seed)
     reference = GaussianProcessRegressor(sklearn_kernel(kernel), alpha=noise, optimizer=None).fit(x, y)
@@ -62,7 +67,8 @@ def test_the_posterior_and_its_likelihood_are_those_of_scikit_learn(seed):
     assert gp.log_likelihood() == pytest.approx(reference.log_marginal_likelihood_value_, rel=0.0, abs=1e-8)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@settings(max_examples=30)
+@given(seed=SEEDS)
 def test_a_constant_mean_gives_the_universal_kriging_equations(seed):
     kernel, noise, x, y, query = random_problem(seed, noise=1e-4)
     gp = GaussianProcess.condition(kernel, x, y, noise, trend="constant")
@@ -73,7 +79,8 @@ def test_a_constant_mean_gives_the_universal_kriging_equations(seed):
     np.testing.assert_allclose(gp.covariance(query[:4], query[4:11]), covariance[:4, 4:11], rtol=0.0, atol=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@settings(max_examples=20)
+@given(seed=SEEDS)
 def test_a_constant_mean_is_the_limit_of_a_kernel_plus_a_large_constant(seed):
     kernel, noise, x, y, query = random_problem(seed, noise=1e-3)
     # The limit is reached as 1/C, and rounding grows with C.
@@ -90,7 +97,8 @@ def test_a_constant_mean_is_the_limit_of_a_kernel_plus_a_large_constant(seed):
     assert gp.log_likelihood() == pytest.approx(restricted, rel=0.0, abs=tolerance)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@settings(max_examples=20)
+@given(seed=SEEDS)
 def test_an_offset_of_a_million_changes_nothing_but_the_constant_mean(seed):
     kernel, noise, x, y, query = random_problem(seed, noise=1e-3)
     gp = GaussianProcess.condition(kernel, x, y, noise, trend="constant")
@@ -104,8 +112,10 @@ def test_an_offset_of_a_million_changes_nothing_but_the_constant_mean(seed):
 
 
 @pytest.mark.parametrize("trend", ["zero", "constant"])
-@pytest.mark.parametrize("lengthscale", [0.4, (0.3, 0.7, 1.2)])
-@pytest.mark.parametrize("nu", [0.5, 0.8, 1.0, 1.5, 2.5, 3.3, math.inf])
+@pytest.mark.parametrize(
+    ("nu", "lengthscale"),
+    [(nu, (0.3, 0.7, 1.2)) for nu in (0.5, 0.8, 1.0, 1.5, 2.5, 3.3, math.inf)] + [(2.5, 0.4)],
+)
 def test_the_gradient_of_the_mean_is_that_of_finite_differences(nu, lengthscale, trend):
     rng = np.random.default_rng(11)
     kernel, x, query = Kernel(nu, lengthscale, 1.3), rng.random((25, 3)), rng.random((40, 3))
@@ -138,7 +148,8 @@ def test_evaluation_in_many_blocks_is_evaluation_point_by_point(nu):
 
 
 @pytest.mark.parametrize("trend", ["zero", "constant"])
-@pytest.mark.parametrize("seed", range(8))
+@settings(max_examples=20)
+@given(seed=SEEDS)
 def test_the_covariance_has_the_variance_on_its_diagonal_and_is_part_of_a_larger_one(seed, trend):
     kernel, noise, x, y, query = random_problem(seed)
     gp = GaussianProcess.condition(kernel, x, y, noise, trend)
@@ -161,7 +172,8 @@ def test_without_noise_the_mean_interpolates_and_the_variance_vanishes(nu, trend
 
 
 @pytest.mark.parametrize("trend", ["zero", "constant"])
-@pytest.mark.parametrize("seed", range(8))
+@settings(max_examples=10)
+@given(seed=SEEDS)
 def test_leaving_one_out_is_fitting_the_others(seed, trend):
     kernel, _, x, y, _ = random_problem(seed, noise=1e-3)
     noise = np.random.default_rng(seed).uniform(1e-3, 1e-1, len(y))
@@ -201,8 +213,7 @@ def test_appending_leaves_the_old_posterior_as_it_was():
     np.testing.assert_array_equal(gp.mean(query), before)
 
 
-@pytest.mark.parametrize("trend", ["zero", "constant"])
-@pytest.mark.parametrize("nu", [*NUS, 0.8, 3.3])
+@pytest.mark.parametrize(("nu", "trend"), [*((nu, "constant") for nu in (*NUS, 0.8, 3.3)), (2.5, "zero")])
 def test_appending_a_duplicate_without_noise_reports_the_jitter_it_needed(nu, trend):
     rng = np.random.default_rng(15)
     kernel, x, query = Kernel(nu, 0.2, 1.0), rng.random((12, 2)), rng.random((20, 2))
@@ -217,7 +228,7 @@ def test_appending_a_duplicate_without_noise_reports_the_jitter_it_needed(nu, tr
     # And it can go on from there.
     again = doubled.append(x[3], float(y[3])).append(query[0], 0.5)
     assert again.jitter >= doubled.jitter
-    assert np.all(np.isfinite(again.mean(query)))
+    assert again.mean(query[:1])[0] == pytest.approx(0.5, abs=1e-4)
 
 
 @pytest.mark.parametrize("nu", [1.5, 2.5, math.inf])

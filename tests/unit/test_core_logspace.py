@@ -1,13 +1,16 @@
 import math
 
+import mpmath
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from zhat.core.logspace import effective_sample_size, log_mean_exp, log_sum_exp, relative_standard_error
 
 # Multiples of 1/64 below 8: adding 1e6 to them is exact, so that only the functions' own rounding is seen.
 TERMS = np.random.default_rng(0).integers(-512, 512, size=37) / 64.0
-OFFSETS = [-1e6, -1e3, 0.0, 1e3, 1e6]
+LOG_TERMS = st.lists(st.one_of(st.floats(-1e6, 1e6), st.floats(-30.0, 30.0), st.just(-np.inf)), min_size=1, max_size=30)
 NOTHING = np.empty(0)
 ALL_ZERO = np.full(5, -np.inf)
 
@@ -17,30 +20,43 @@ def rounding(offset):
     return 4.0 * np.spacing(max(abs(offset), 16.0))
 
 
-@pytest.mark.parametrize("offset", OFFSETS)
-def test_log_sum_exp_is_the_plain_formula_shifted_by_the_offset(offset):
-    expected = math.log(math.fsum(map(math.exp, TERMS))) + offset
-    assert abs(log_sum_exp(TERMS + offset) - expected) <= rounding(offset)
+def exact(log_terms):
+    """Return log Σ, log mean, relative standard error and effective number to 60 digits, or None for a sum of 0."""
+    with mpmath.workdps(60):
+        top = mpmath.mpf(float(np.max(log_terms)))
+        terms = [
+            mpmath.exp(mpmath.mpf(float(term)) - top) if np.isfinite(term) else mpmath.mpf(0) for term in log_terms
+        ]
+        n, total = len(terms), mpmath.fsum(terms)
+        mean, squares = total / n, mpmath.fsum(term**2 for term in terms)
+        spread = mpmath.sqrt(mpmath.fsum((term - mean) ** 2 for term in terms) / (n - 1) / n) / mean if n > 1 else None
+        log_sum = top + mpmath.log(total)
+        return float(log_sum), float(log_sum - mpmath.log(n)), spread and float(spread), float(total**2 / squares)
 
 
-@pytest.mark.parametrize("offset", OFFSETS)
-def test_log_mean_exp_is_the_plain_formula_shifted_by_the_offset(offset):
-    expected = math.log(math.fsum(map(math.exp, TERMS)) / len(TERMS)) + offset
-    assert abs(log_mean_exp(TERMS + offset) - expected) <= rounding(offset)
+@given(log_terms=LOG_TERMS)
+@example(log_terms=[1e6, 1e6 - 700.0, -1e6])
+@example(log_terms=[-745.5, -745.5])
+def test_they_are_the_plain_formulas_to_sixty_digits(log_terms):
+    log_terms = np.array(log_terms)
+    if np.all(np.isinf(log_terms)):
+        assert log_sum_exp(log_terms) == log_mean_exp(log_terms) == -np.inf
+        return
+    log_sum, log_mean, spread, effective = exact(log_terms)
+    assert abs(log_sum_exp(log_terms) - log_sum) <= rounding(np.max(log_terms))
+    assert abs(log_mean_exp(log_terms) - log_mean) <= rounding(np.max(log_terms))
+    assert effective_sample_size(log_terms) == pytest.approx(effective, rel=1e-12)
+    if spread is not None:
+        assert relative_standard_error(log_terms) == pytest.approx(spread, rel=1e-9, abs=1e-12)
 
 
-@pytest.mark.parametrize("offset", OFFSETS)
-def test_relative_standard_error_is_the_plain_formula_and_does_not_see_the_offset(offset):
-    values = np.exp(TERMS)
-    expected = np.std(values, ddof=1) / math.sqrt(len(values)) / np.mean(values)
-    assert relative_standard_error(TERMS + offset) == pytest.approx(expected, rel=1e-14)
-
-
-@pytest.mark.parametrize("offset", OFFSETS)
-def test_effective_sample_size_is_the_plain_formula_and_does_not_see_the_offset(offset):
-    weights = np.exp(TERMS)
-    expected = np.sum(weights) ** 2 / np.sum(weights**2)
-    assert effective_sample_size(TERMS + offset) == pytest.approx(expected, rel=1e-14)
+@given(offset=st.integers(-(2**20), 2**20))
+def test_an_offset_is_seen_by_sum_and_mean_alone(offset):
+    # Terms and offsets are such that adding them is exact.
+    assert log_sum_exp(TERMS + offset) == pytest.approx(log_sum_exp(TERMS) + offset, rel=0.0, abs=rounding(offset))
+    assert log_mean_exp(TERMS + offset) == pytest.approx(log_mean_exp(TERMS) + offset, rel=0.0, abs=rounding(offset))
+    assert relative_standard_error(TERMS + offset) == relative_standard_error(TERMS)
+    assert effective_sample_size(TERMS + offset) == effective_sample_size(TERMS)
 
 
 def test_sums_of_a_matrix_are_those_of_all_its_elements():

@@ -2,6 +2,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from scipy.stats import norm
 
 from zhat.core.integrate.cells import AdaptiveGrid
@@ -47,8 +49,12 @@ def rounding(value):
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3])
-@pytest.mark.parametrize("b", [0.1, 2.0, 40.0, 1e4])
-def test_linear_energies_are_right_to_a_millionth_and_the_error_covers_it(b, dim):
+@settings(max_examples=15)
+@given(logarithm=st.floats(-3.0, 4.0))
+@example(logarithm=-1.0)
+@example(logarithm=4.0)
+def test_linear_energies_are_right_to_a_millionth_and_the_error_covers_it(dim, logarithm):
+    b = 10.0**logarithm
     found, exact = integral(linear(b), dim), log_linear(b, dim)
     assert found.method == "cells"
     assert abs(found.value - exact) <= 1e-6
@@ -115,8 +121,7 @@ def test_a_constant_surface_has_the_whole_cube_and_no_error(dim):
     assert found.error <= 1e-14
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
-@pytest.mark.parametrize("dim", [4, 6, 8])
+@pytest.mark.parametrize(("dim", "seed"), [(4, 0), (6, 1), (8, 2)])
 @pytest.mark.parametrize("shape", ["gaussian", "gentle", "steep"])
 def test_high_dimensions_are_right_within_five_of_their_errors(shape, dim, seed):
     centre = np.full(dim, 0.5)
@@ -179,14 +184,16 @@ def test_errors_in_high_dimensions_are_neither_far_too_small_nor_far_too_large()
     assert 0.18 < np.mean(np.square(scores)) < 2.75
 
 
-@pytest.mark.parametrize("edge", [0.5, 0.37])
-@pytest.mark.parametrize("b", [-3.0, 3.0, 40.0])
 @pytest.mark.parametrize("dim", [1, 2])
+@settings(max_examples=12)
+@given(b=st.floats(-5.0, 40.0).filter(lambda b: abs(b) > 0.1), edge=st.floats(0.1, 0.9))
+@example(b=3.0, edge=0.5)
+@example(b=40.0, edge=0.37)
 def test_an_infinite_wall_cuts_the_domain(dim, b, edge):
     # At 1/2 the wall is an edge of cells; at 0.37 never.
     found = integral(lambda x: np.where(x[:, 0] < edge, b * np.sum(x, axis=1), np.inf), dim)
     exact = math.log(-math.expm1(-b * edge) / b) + (dim - 1) * math.log(-math.expm1(-b) / b)
-    assert math.isfinite(found.error)
+    assert found.error < 0.1
     assert abs(found.value - exact) <= max(1e-3, found.error)
 
 

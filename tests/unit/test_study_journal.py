@@ -205,12 +205,12 @@ def test_a_copy_without_its_journal_begins_another(path):
     assert all_rows(path)["points"] != expected["points"]
 
 
-@pytest.mark.parametrize("kind", ["another study", "a copy", "a copy of both files"])
+@pytest.mark.parametrize("kind", ["another study", "an older one", "a copy", "a copy of both files"])
 def test_the_journal_of_another_study_is_refused_and_named(path, kind):
     """Also that of a copy that went its own way."""
     eventful(path)
     other = path.with_name("other.db")
-    if kind == "another study":
+    if kind in ("another study", "an older one"):
         created(other).close()
     else:
         shutil.copy(path, other)
@@ -221,6 +221,11 @@ def test_the_journal_of_another_study_is_refused_and_named(path, kind):
                 study.tell(number, 9.0, replace=True)
         with zhat.Study.open(path) as study:
             study.tell(5, 5.0, replace=True)
+    if kind == "an older one":
+        connection = sqlite3.connect(path)
+        connection.execute("DELETE FROM meta WHERE key = 'journal'")
+        connection.commit()
+        connection.close()
     before = journal_of(other).read_bytes()
     shutil.copy(path, other)
     for act in (zhat.Study.open, repair):

@@ -13,7 +13,7 @@ import pytest
 from pool_checks import until
 from zhat.evaluate import process
 from zhat.evaluate.supervision import Supervision, signals_later
-from zhat.evaluate.supervisor import groups_that_run
+from zhat.evaluate.supervisor import await_end, end_groups, groups_that_run
 
 
 class Stop(Exception):
@@ -76,6 +76,20 @@ def test_signals_that_arrive_while_a_program_is_started_leave_none_running(alarm
 def test_lines_say_what_runs():
     assert groups_that_run([]) == set()
     assert groups_that_run(["+12\n", "+7\n", "-12\n", "-99\n", "+8\n"]) == {7, 8}
+
+
+def test_what_is_ended_by_force_is_gone_when_its_end_is_reported():
+    # The leader of the group exits; what it leaves is deaf to polite requests, and nobody of this process waits for it.
+    command = ["sh", "-c", "trap '' TERM; sleep 700 & echo $!"]
+    for _ in range(2):
+        leader = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
+        child = int(leader.stdout.readline())
+        leader.stdout.close()
+        leader.wait()
+        assert await_end([leader.pid], 0.02) == {leader.pid}
+        end_groups([leader.pid], grace=0.02)
+        stat = Path(f"/proc/{child}/stat")
+        assert not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] in "ZX"
 
 
 #: Starts a program, forks, and is killed; its child lives on, and so would the program if it had the supervisor's pipe.

@@ -180,7 +180,10 @@ def test_draws_that_are_all_alike_or_all_over_are_drawn(draws):
     data = some_data(2)
     low, high = np.min(draws, axis=0) - 1e-6, np.max(draws, axis=0) + 1e-6
     data = CornerData(data.names, (), draws, draws[:5], np.ones(5, dtype=bool), low, high, None, "auto", 1.0)
-    draw_corner(data).canvas.draw()
+    figure = draw_corner(data)
+    figure.canvas.draw()
+    limits = [axes.get_xlim() for axes in figure.axes if axes.get_xlabel()]
+    np.testing.assert_allclose(limits, np.column_stack([low, high]))
 
 
 @pytest.mark.parametrize(

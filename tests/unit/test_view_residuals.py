@@ -86,7 +86,7 @@ def test_predictions_of_noisy_values_are_calibrated(method):
 def test_where_no_round_predicted_anything_each_is_left_out():
     found = an_estimate(budget=24)
     task = replace(found.task, n_given=24)
-    told = Adaptive().insight(task, found.evaluations).predicted
+    told = Adaptive().insight(task, found.evaluations).out_of_sample
     assert np.all(told.left_out)
     assert told.position.tolist() == list(range(24))
     matters = told.observed < np.min(told.observed) + 2.0

@@ -101,8 +101,13 @@ def test_few_and_noisy_evaluations(budget, noise):
     for dim in (1, 2):
         wide = energy if dim == 2 else lambda x: energy(np.hstack([x, x]))
         found = zhat.estimate(wide, [(0, 1)] * dim, budget=budget, noise_std=noise, seed=0, vectorized=True)
-        figure = draw_surface(surface_data(found, n_points=41))
+        data = surface_data(found, n_points=41)
+        # A density, whose integral over the square of the picture is no more than 1.
+        assert 0.5 < np.mean(data.whole.density) < 1.05
+        figure = draw_surface(data)
         figure.canvas.draw()
+        (drawn,) = [line for line in figure.axes[0].lines if line.get_label() == "evaluations"]
+        assert len(drawn.get_xdata()) == budget
 
 
 @pytest.mark.parametrize("dim", [1, 2])

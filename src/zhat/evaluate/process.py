@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from zhat.evaluate.supervision import SUPERVISION, signals_later
-from zhat.evaluate.supervisor import GRACE_SECONDS, group_lives, signal_group
+from zhat.evaluate.supervisor import GRACE_SECONDS, LAST_SECONDS, await_end, group_lives, signal_group
 
 #: How much of the end of standard output, and of standard error, is kept.
 KEPT_BYTES = 65_536
@@ -99,8 +99,7 @@ def run(arguments: Sequence[str], folder: str | None, stdin: str | None, timeout
     process: subprocess.Popen[bytes] | None = None
     out, err = Tail(), Tail()
     try:
-        with _input(stdin) as given, signals_later():
-            SUPERVISION.ready()
+        with _input(stdin) as given, signals_later(), SUPERVISION.starting():
             # A session of its own is also a process group of its own, which can be ended as a whole.
             process = subprocess.Popen(
                 arguments,
@@ -193,6 +192,7 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
         # Not for ever: a process that hangs in the kernel, or that belongs to another user, does not die of a signal.
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(GRACE_SECONDS)
+        await_end([process.pid], LAST_SECONDS)
 
 
 def _group_lives(process: subprocess.Popen[bytes]) -> bool:

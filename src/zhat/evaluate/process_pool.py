@@ -28,6 +28,8 @@ from zhat.problem.evaluations import Outcome
 _LIVES = 2
 #: Seconds that a process has to end by itself, once it should.
 _GRACE = 5.0
+#: Seconds that a process has to end when its leash is let go of: it waits for the start of a program.
+_LET_GO = 2.0
 #: Seconds between looks whether a silent process still lives.
 _HEARTBEAT = 0.1
 _ONE_THREAD_EACH = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -106,6 +108,8 @@ class ProcessPool(Pool):
         """End the processes, when they have finished; with ``now``, kill them and what they have started."""
         if now:
             for child in self._children:
+                child.let_go()
+            for child in self._children:
                 child.kill_for_good()
             with contextlib.suppress(queue.Empty):
                 while True:
@@ -175,6 +179,9 @@ class Child:
     def __init__(self, origin: Origin) -> None:
         self._origin = origin
         self._process: subprocess.Popen[bytes] | None = None
+        # The end of a pipe that the process watches: without it the process ends.
+        self._leash: int | None = None
+        self._has_loaded = False
         self._ended = False
         # Held while a process is started, killed or buried: a number must not be killed that is no longer its own.
         self._lock = threading.Lock()
@@ -195,6 +202,7 @@ class Child:
         if failure:
             self._bury()
             raise CannotLoad(failure.decode())
+        self._has_loaded = True
 
     def evaluate(self, key: int, x: FloatArray) -> Outcome:
         """Return what a point comes to; raise `WorkerDied` if the process ends during this."""
@@ -219,25 +227,48 @@ class Child:
                 self._send(b"")
             self._bury()
 
-    def kill_for_good(self) -> None:
-        """Kill the process and start no other. Its own thread buries it."""
+    def let_go(self) -> None:
+        """Have the process end itself and what it has started, and start no other. Its own thread buries it."""
         with self._lock:
             self._ended = True
+            self._drop_leash()
+
+    def kill_for_good(self) -> None:
+        """Kill the process that was let go of if it does not end: its energy may hold Python's own lock."""
+        # One that has not loaded the function has started no program.
+        deadline = time.monotonic() + (_LET_GO if self._has_loaded else 0.0)
+        while not self._is_dead() and time.monotonic() < deadline:
+            time.sleep(0.005)
+        with self._lock:
             if self._process is not None and self._process.returncode is None:
                 self._kill_group(self._process)
 
     def _popen(self) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            # Without -P, files in the current folder would hide modules that zhat needs.
-            [sys.executable, "-P", "-m", "zhat.evaluate.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            bufsize=0,
-            cwd=self._origin.folder,
-            env=self._origin.environment,
-            # A group of its own, in the same session: programs that the energy starts can be killed with it.
-            process_group=0,
-        )
+        self._has_loaded = False
+        watched, self._leash = os.pipe()
+        try:
+            return subprocess.Popen(
+                # Without -P, files in the current folder would hide modules that zhat needs.
+                [sys.executable, "-P", "-m", "zhat.evaluate.worker", str(watched)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                bufsize=0,
+                cwd=self._origin.folder,
+                env=self._origin.environment,
+                pass_fds=(watched,),
+                # A group of its own, in the same session: programs that the energy starts can be killed with it.
+                process_group=0,
+            )
+        except OSError:
+            self._drop_leash()
+            raise
+        finally:
+            os.close(watched)
+
+    def _drop_leash(self) -> None:
+        if self._leash is not None:
+            os.close(self._leash)
+            self._leash = None
 
     @contextlib.contextmanager
     def _burial(self) -> Iterator[None]:
@@ -285,6 +316,7 @@ class Child:
             self._kill_group(process)
             code = process.wait()
             self._process = None
+            self._drop_leash()
         # Its programs are in groups of their own: its supervisor ends them, and holds the pipe until then. No point may
         # be begun again before that.
         _await_end(cast(IO[bytes], process.stdout).fileno(), _GRACE)

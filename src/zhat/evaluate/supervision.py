@@ -4,6 +4,9 @@ The first program starts a supervisor: a process in a session of its own, which 
 ends them when this process is gone (`zhat.evaluate.supervisor`). The end of a pipe tells it so. Linux has a signal for
 the death of a parent, but that reaches only the first process of a group, and comes when the thread ends that started
 it.
+
+A process that is killed after a program has begun and before the supervisor knows of it would leave that program
+running. So whoever ends a process from within waits for a start that is under way (`Supervision.no_more_starts`).
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ class Supervision:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._start_under_way = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._groups: set[int] = set()
         self._held_open: tuple[int, ...] = ()
@@ -42,6 +46,17 @@ class Supervision:
             # Where Python is a part of another program it cannot be started by itself.
             if is_gone and sys.executable:
                 self._start()
+
+    @contextlib.contextmanager
+    def starting(self) -> Iterator[None]:
+        """Surround the start of a program and the notice of it: the supervisor runs, and `no_more_starts` waits."""
+        with self._start_under_way:
+            self.ready()
+            yield
+
+    def no_more_starts(self, patience: float) -> None:
+        """Wait for a start that is under way, but not longer than so many seconds; from then on there is none."""
+        self._start_under_way.acquire(timeout=patience)
 
     def begin(self, group: int) -> None:
         """Have a process group ended when this process is gone."""
@@ -69,6 +84,7 @@ class Supervision:
         self._groups = set()
         # A thread that does not exist here may have held the other one.
         self._lock = threading.Lock()
+        self._start_under_way = threading.Lock()
         if process is not None:
             _pipe(process).close()
             # Only the parent can wait for it.

@@ -16,6 +16,9 @@ from collections.abc import Iterable
 
 #: Seconds between SIGTERM and SIGKILL.
 GRACE_SECONDS = 2.0
+#: Seconds after SIGKILL within which a process group should be gone. A machine that is busy takes a moment for it, and
+#: one that never buries orphans would have us wait for ever.
+LAST_SECONDS = 1.0
 #: Seconds between two looks at whether a process group is gone.
 GROUP_LOOK_SECONDS = 0.01
 
@@ -46,11 +49,19 @@ def end_groups(groups: Iterable[int], grace: float = GRACE_SECONDS) -> None:
     left = set(groups)
     for group in left:
         signal_group(group, signal.SIGTERM)
-    deadline = time.monotonic() + grace
-    while (left := set(filter(group_lives, left))) and time.monotonic() < deadline:
-        time.sleep(GROUP_LOOK_SECONDS)
+    left = await_end(left, grace)
     for group in left:
         signal_group(group, signal.SIGKILL)
+    await_end(left, LAST_SECONDS)
+
+
+def await_end(groups: Iterable[int], seconds: float) -> set[int]:
+    """Wait until process groups are gone, but not longer than this many seconds; return what is left of them."""
+    left = set(groups)
+    deadline = time.monotonic() + seconds
+    while (left := set(filter(group_lives, left))) and time.monotonic() < deadline:
+        time.sleep(GROUP_LOOK_SECONDS)
+    return left
 
 
 def group_lives(group: int) -> bool:

@@ -3,7 +3,8 @@
 It is started by `ProcessPool` as ``python -m zhat.evaluate.worker``. It reads frames from its standard input: first
 where it is (its module path and environment), then the function, then points with their keys; an empty one says
 goodbye. It answers on its standard output: first why the function cannot be loaded, or nothing, then one outcome per
-point, with the point's key and the number of this process.
+point, with the point's key and the number of this process. The descriptor that its only argument names is a leash: it
+ends, with all that it has started, when nobody holds the other end.
 """
 
 from __future__ import annotations
@@ -24,9 +25,12 @@ from zhat.evaluate.pools import Evaluate, guarded
 from zhat.evaluate.supervision import SUPERVISION
 from zhat.util.texts import in_words
 
+#: Seconds that the start of a program may take before this process ends in the midst of it.
+_LONGEST_START = 1.0
 
-def main() -> int:
-    """Serve the process that started this one, until it says goodbye or is gone."""
+
+def main(leash: int) -> int:
+    """Serve the process that started this one, until it says goodbye, lets go or is gone."""
     # An interrupt of the terminal is for the process that started this one: it decides what becomes of the points.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     incoming, outgoing = _private_pipes()
@@ -34,6 +38,7 @@ def main() -> int:
     SUPERVISION.hold_open(outgoing)
     frames: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(incoming, frames), daemon=True).start()
+    threading.Thread(target=_end_without, args=(leash,), daemon=True).start()
     _settle_in(frames.get())
     try:
         evaluate = cast(Evaluate, pickle.loads(frames.get()))
@@ -64,20 +69,26 @@ def _private_pipes() -> tuple[int, int]:
 
 
 def _listen(incoming: int, frames: queue.SimpleQueue[bytes]) -> None:
-    """Pass frames on, and end the process and what it has started when the other side is gone.
+    """Pass frames on, until the other side says goodbye or is gone; then the leash has an end too."""
+    with contextlib.suppress(EOFError, OSError):
+        while content := read_frame(partial(os.read, incoming)):
+            frames.put(content)
+        frames.put(b"")
+
+
+def _end_without(leash: int) -> None:
+    """End the process and what it has started when nobody holds the other end of a pipe.
 
     This is a thread, because the main one may be hours into an evaluation then.
     """
-    try:
-        while True:
-            content = read_frame(partial(os.read, incoming))
-            frames.put(content)
-            if not content:
-                return
-    except (EOFError, OSError):
-        if os.getpgrp() == os.getpid():
-            os.killpg(0, signal.SIGKILL)
-        os._exit(1)
+    with contextlib.suppress(OSError):
+        while os.read(leash, 1):
+            pass
+    # The supervisor must know of every program that it is to end.
+    SUPERVISION.no_more_starts(_LONGEST_START)
+    if os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    os._exit(1)
 
 
 def _settle_in(content: bytes) -> None:
@@ -91,4 +102,4 @@ def _settle_in(content: bytes) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(int(sys.argv[1])))

@@ -171,9 +171,10 @@ class FactJournal:
             return "damaged"
         if place.id != header["journal"]:
             # A kill may have come between the beginning of a new journal and the database's note of it.
+            if place.id in ("", _UNKNOWN.id):
+                return "ahead" if header["study"] == _study(cursor) else "foreign"
             is_before = place.id == header["follows"] and place.size <= header["size_before"]
-            has_none = place.id in ("", _UNKNOWN.id) and header["study"] == _study(cursor)
-            return "ahead" if is_before or has_none else "foreign"
+            return "ahead" if is_before else "foreign"
         if size < place.size:
             return "damaged"
         if not self._has_line(place):
