@@ -68,4 +68,5 @@ class Points:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
         """Return the points alone, for estimators that need no numbers."""
-        return np.array(self.unit, dtype=dtype, copy=copy)
+        # NumPy 1 takes no None for a copy that is made only if it must be.
+        return np.asarray(self.unit, dtype=dtype) if copy is None else np.array(self.unit, dtype=dtype, copy=copy)
