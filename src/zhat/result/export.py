@@ -29,7 +29,8 @@ def to_arviz(estimate: Estimate, draws: int, chains: int, seed: int | None) -> A
     }
     if int(arviz.__version__.split(".")[0]) >= 1:
         return arviz.from_dict({"posterior": posterior}, attrs={"/": attributes, "posterior": attributes})
-    found = arviz.from_dict(posterior=posterior)
+    # Where the library dm-tree is installed, ArviZ sorts parameters by their names.
+    found = arviz.InferenceData(posterior=arviz.from_dict(posterior=posterior).posterior[list(posterior)])
     found.attrs.update(attributes)
     found.posterior.attrs.update(attributes)
     return found
