@@ -65,6 +65,10 @@ for number in range(n_rounds):
     with _create_or_open(file) as study:
         (point,) = study.ask()
         print(number, study.settings.seed, point.id, flush=True)
+# Points of a process that has ended are free: nobody ends before all have theirs.
+(folder / f"asked-{place}").touch()
+while not all((folder / f"asked-{other}").exists() for other in range(n_processes)):
+    assert time.monotonic() < limit, "the others are gone"
 """
 
 
