@@ -35,6 +35,7 @@ TESTS = {
     "core/design": "unit/test_core_design",
     "core/gp/fit": "unit/test_core_fit unit/test_core_sum_kernel unit/test_core_trend",
     "core/gp/kernels": "unit/test_core_kernels unit/test_core_sum_kernel",
+    "core/gp/trend": "unit/test_core_trend unit/test_core_polynomial unit/test_periodic",
     "core/gp/process": "unit/test_core_gp unit/test_core_trend",
     "core/integrate/nodes": "unit/test_core_paths unit/test_curve",
     "core/integrate/thermodynamics": "unit/test_core_paths unit/test_curve",

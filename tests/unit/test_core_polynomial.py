@@ -82,8 +82,7 @@ def test_there_are_never_too_many_candidates_but_always_a_quadratic(dim, degree)
     assert degree == 2 or len(terms) <= MOST_CANDIDATES
 
 
-@pytest.mark.parametrize("dim", range(1, 7))
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("dim", "seed"), [(1, 0), (2, 1), (3, 2), (4, 0), (5, 1), (6, 2)])
 def test_a_sparse_quartic_is_known_everywhere_from_few_values(dim, seed):
     function = sparse_quartic(dim, seed)
     n = 2 * (dim + 1) * (dim + 2) + 12

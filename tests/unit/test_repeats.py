@@ -69,8 +69,10 @@ def test_an_observation_that_alone_fixes_the_trend_has_a_large_variance_when_lef
     assert variance[5] > 1e6 * variance[0]
 
 
-@pytest.mark.parametrize("method", WITH_SURROGATE)
-@pytest.mark.parametrize("apart", [0.0, 1e-15, 1e-9])
+# The same place, one to rounding, and another that is very near: each method has its own process to refuse them.
+@pytest.mark.parametrize(
+    ("method", "apart"), [*((method, 0.0) for method in WITH_SURROGATE), ("auto", 1e-15), ("mvs", 1e-9), ("auto", 1e-9)]
+)
 def test_points_that_are_given_twice(method, apart):
     once = np.random.default_rng(3).random((5, 2))
     x0 = np.vstack([once, once + apart])
@@ -81,8 +83,10 @@ def test_points_that_are_given_twice(method, apart):
     assert np.all(np.isfinite(result.sample(3, seed=0)))
 
 
-@pytest.mark.parametrize("method", WITH_SURROGATE)
-@pytest.mark.parametrize("noise_std", [0.0, 0.1, None])
+@pytest.mark.parametrize(
+    ("method", "noise_std"),
+    [*((method, 0.0) for method in WITH_SURROGATE), ("auto", 0.1), ("auto", None), ("mvs", None)],
+)
 def test_nothing_but_one_place_is_given(method, noise_std):
     x0 = np.full((8, 1), 0.4)
     y0 = np.full(8, wavy(x0[0])) + (0.0 if noise_std == 0.0 else 0.1 * np.random.default_rng(0).standard_normal(8))
