@@ -29,8 +29,15 @@ def run(of_axis, std, seed, is_told):
     return zhat.estimate(energy, SQUARE, 1.0, BUDGET, noise_std=noise_std, seed=seed, vectorized=True)
 
 
-@pytest.mark.parametrize("is_told", [True, False])
-@pytest.mark.parametrize("std", [30.0, 300.0])
+@pytest.mark.parametrize(
+    ("std", "is_told"),
+    [
+        (300.0, True),
+        (30.0, False),
+        pytest.param(30.0, True, marks=pytest.mark.slow),
+        pytest.param(300.0, False, marks=pytest.mark.slow),
+    ],
+)
 def test_intervals_cover_and_are_no_narrower_than_the_noise_of_an_average(std, is_told):
     covered = []
     for of_axis in (waves, bowl):

@@ -1,11 +1,14 @@
 """Runs of many rounds end, and cost in proportion to what they know."""
 
 import numpy as np
+import pytest
 
 import zhat
 from counted_rounds import count_rounds, rounds_of_one_point, wavy
 
 
+# Thirty small rounds are made by what is not slow (test_many_rounds).
+@pytest.mark.slow
 def test_two_hundred_small_rounds_are_made_once_each(monkeypatch):
     rounds_of_one_point(monkeypatch)
     made = count_rounds(monkeypatch, 260)

@@ -5,11 +5,14 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 sys.path.append(str(Path(__file__).parents[2] / "examples"))
 example = importlib.import_module("particle_filter")
 
 SEEDS = range(6)
+#: Of as many, the least number whose 95% intervals must hold the truth.
+FEWEST_COVERED = {2: 1, 6: 5}
 
 
 def test_the_filter_is_unbiased_for_the_likelihood_and_not_for_its_logarithm():
@@ -22,17 +25,19 @@ def test_the_filter_is_unbiased_for_the_likelihood_and_not_for_its_logarithm():
     assert -np.mean(logs) == np.clip(-np.mean(logs), 0.35 * np.var(logs), 0.65 * np.var(logs))
 
 
-def test_the_evidence_is_right_with_the_right_kind_of_noise_and_biased_with_the_wrong_one():
+@pytest.mark.parametrize("seeds", [SEEDS[:2], pytest.param(SEEDS, marks=pytest.mark.slow)], ids=len)
+def test_the_evidence_is_right_with_the_right_kind_of_noise_and_biased_with_the_wrong_one(seeds):
     seen = example.simulate(0.7, 1.0, seed=0)
     truth = example.exact_log_evidence(seen)
-    right = [example.estimate(seen, "likelihood", seed) for seed in SEEDS]
-    wrong = [example.estimate(seen, "energy", seed) for seed in SEEDS]
+    right = [example.estimate(seen, "likelihood", seed) for seed in seeds]
+    wrong = [example.estimate(seen, "energy", seed) for seed in seeds]
     errors = np.array([found.log_z - truth for found in right])
     assert np.median(np.abs(errors)) <= 0.15
-    assert np.sum(np.abs(errors) < [1.96 * found.std_error for found in right]) >= 5
+    assert np.sum(np.abs(errors) < [1.96 * found.std_error for found in right]) >= FEWEST_COVERED[len(seeds)]
     # The same filter runs, so that the difference is the shift that was learned and nothing else: about 0.17.
     shifts = np.array([a.log_z - b.log_z for a, b in zip(right, wrong, strict=True)])
     assert np.all(shifts > 0.0)
     assert 0.1 < np.median(shifts) < 0.25
-    bias = np.array([found.log_z - truth for found in wrong])
-    assert np.mean(bias) < -2.0 * np.std(bias) / np.sqrt(len(bias))
+    if len(seeds) > 2:
+        bias = np.array([found.log_z - truth for found in wrong])
+        assert np.mean(bias) < -2.0 * np.std(bias) / np.sqrt(len(bias))

@@ -28,7 +28,9 @@ def true_log_z(concentrations, plain):
     return sum(math.log(TURN * i0e(kappa)) + kappa for kappa in concentrations) + plain * parabola
 
 
-@pytest.mark.parametrize(("concentrations", "plain"), [((8.0,), 1), ((3.0, 2.0), 0)])
+@pytest.mark.parametrize(
+    ("concentrations", "plain"), [((8.0,), 1), pytest.param((3.0, 2.0), 0, marks=pytest.mark.slow)]
+)
 def test_auto_is_ten_times_closer_across_the_seam(concentrations, plain):
     n = len(concentrations)
     bounds = [(0.0, TURN)] * n + [(0.0, 1.0)] * plain
@@ -52,16 +54,17 @@ def chain(x):
     return np.sum(4.0 * (1.0 - np.cos(x)), axis=1) + np.sum(1.0 - np.cos(2.0 * apart + 0.4), axis=1)
 
 
-def test_four_angles_above_the_reach_of_a_grid():
+@pytest.mark.parametrize("seeds", [(1,), pytest.param((0, 1, 2), marks=pytest.mark.slow)], ids=len)
+def test_four_angles_above_the_reach_of_a_grid(seeds):
     axis = np.arange(48) / 48 * TURN
     grid = np.stack(np.meshgrid(*[axis] * 4, indexing="ij"), axis=-1).reshape(-1, 4)
     truth = math.log(np.mean(np.exp(-3.0 * chain(grid)))) + 4.0 * math.log(TURN)
     runs = [
         zhat.estimate(chain, [(0.0, TURN)] * 4, 3.0, 112, seed=seed, vectorized=True, periodic=range(4))
-        for seed in range(3)
+        for seed in seeds
     ]
     assert all(abs(found.log_z - truth) < min(4.0 * found.std_error, 0.01) for found in runs)
     # One in a few allows for modes where nobody looked.
     assert np.median([found.std_error for found in runs]) < 0.02
-    draws = runs[1].sample(200, seed=1)
+    draws = runs[seeds.index(1)].sample(200, seed=1)
     assert np.all((np.mean(draws < math.pi, axis=0) > 0.2) & (np.mean(draws < math.pi, axis=0) < 0.8))

@@ -207,6 +207,7 @@ def test_no_data_and_too_many_axes():
     assert bracket.lower <= -6.0
     many = certified_bracket(kernel, np.full((1, 12), 0.5), np.zeros(1), 1.0, 3.0)
     assert (many.lower, many.upper) == pytest.approx((-6.0, 6.0))
+    assert many.lower <= -6.0 < 6.0 <= many.upper
     noisy = certified_bracket(kernel, np.empty((0, 2)), np.empty(0), 1.0, 3.0, noise_std=0.1)
     assert (noisy.lower, noisy.upper) == pytest.approx((-6.0, 6.0))
 
@@ -268,6 +269,9 @@ def test_the_band_fails_no_more_often_than_it_says():
         data = _Data(f.kernel, x, f(x) + 0.5 * rng.standard_normal(16), 0.5)
         low, high = data.noisy_band(f.norm, 1.2815515655446004)(place)
         outside += not low[0] <= f(place)[0] <= high[0]
+        # Rounding makes it wider and never narrower.
+        _, bias, combination = data.noisy_parts(place, f.norm)
+        assert high[0] - low[0] > 2.0 * (bias[0] + 1.2815515655446004 * 0.5 * combination[0])
     assert 0 < outside <= 400 * 0.2 + 3 * math.sqrt(400 * 0.2 * 0.8)
 
 
@@ -292,6 +296,7 @@ def test_the_remainder_on_an_interval_is_bounded_and_closely_so(nu):
         for side in (1e-5, 1e-2, 0.5, 4.0):
             s = mpmath.mpf(side)
             norm, flat = axis_remainder(nu, side)
+            assert 0.0 <= flat <= 1.0
             for t in (mpmath.mpf(k) / 20 for k in (1, 4, 10)):
                 squared = 2 * ((1 - t) * variogram(t * s) + t * variogram((1 - t) * s)) - 2 * t * (1 - t) * variogram(s)
                 bound = norm * float(flat + (1 - flat) * 4 * t * (1 - t))
@@ -367,3 +372,7 @@ def test_whatever_the_remainder_allows_in_a_cell_is_within(dim):
             truth = log_sum_exp(log_weights - 2.0 * (shares @ energies + sign * bulge))
             assert enclosure.log_lower <= truth + 1e-12
             assert truth <= enclosure.log_upper + 1e-12
+        # Without a remainder, it is no wider than what is known of a convex function from its vertices alone; with
+        # many of them, either may be.
+        sharp = Enclosure(band, Shapes(np.ones(dim), lambda w: (0 * w, 0 * w)), 2.0, 1e3)
+        assert dim == 3 or sharp.log_upper <= log_mean_exp(-2.0 * energies) + 1e-12

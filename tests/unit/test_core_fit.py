@@ -211,6 +211,9 @@ def test_constant_values_fit_without_failing_and_predict_themselves(trend, noise
         # Known noise shrinks the mean towards a prior mean of zero.
         tolerance = 1e-6 * max(abs(level), 1.0) if trend == "constant" or noise != 0.1 else 0.5
         np.testing.assert_allclose(gp.mean(x), level, rtol=0.0, atol=tolerance)
+        # Where the mean explains all, what is left for the prior variance is in the units of the values.
+        left = max((1e-6 * max(abs(level), 1.0)) ** 2, noise or 0.0)
+        assert trend == "zero" or found.kernel.scale == pytest.approx(left)
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.1, None])

@@ -1,10 +1,19 @@
+import itertools
 import math
 
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, Matern
 
-from zhat.core.gp.fit import LengthscalePrior, Likelihood, Search, fit, spread_and_centre
+from zhat.core.gp.fit import (
+    LENGTHSCALE_RANGE,
+    SCALE_RANGE,
+    LengthscalePrior,
+    Likelihood,
+    Search,
+    fit,
+    spread_and_centre,
+)
 from zhat.core.gp.kernels import Kernel, SumKernel
 from zhat.core.gp.process import GaussianProcess
 
@@ -114,10 +123,11 @@ def test_evaluating_a_sum_leaves_no_trace():
     np.testing.assert_array_equal(first[1], again[1])
 
 
-@pytest.mark.parametrize("prior", [None, LengthscalePrior(0.5, 0.7)])
-@pytest.mark.parametrize("noise", [0.01, None])
+@pytest.mark.parametrize(
+    ("trend", "noise", "prior"),
+    [("constant", 0.01, None), ("quadratic", None, LengthscalePrior(0.5, 0.7)), ("constant", None, None)],
+)
 @pytest.mark.parametrize("structure", STRUCTURES)
-@pytest.mark.parametrize("trend", ["constant", "quadratic"])
 def test_the_gradient_of_the_objective_is_that_of_finite_differences(trend, structure, noise, prior):
     rng = np.random.default_rng(66)
     x = rng.random((30, 3))
@@ -130,6 +140,24 @@ def test_the_gradient_of_the_objective_is_that_of_finite_differences(trend, stru
     assert gradient.shape == (n_parameters,) == (len(search.bounds()),)
     finite = [derivative(lambda p: search.objective(p)[0], point, i) for i in range(n_parameters)]
     np.testing.assert_allclose(gradient, finite, rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_no_kernel_within_its_ranges_is_out_of_the_bounds_of_the_search(structure):
+    rng = np.random.default_rng(68)
+    x, y = rng.random((20, 3)), rng.standard_normal(20)
+    search = Search(x, y, 1.0, 2.5, None, "constant", structure)
+    low, high = np.array(search.bounds()).T
+    for length, scale in itertools.product(LENGTHSCALE_RANGE, SCALE_RANGE):
+        kernel = {
+            "isotropic": Kernel(2.5, length, scale),
+            "per-axis": Kernel(2.5, (length,) * 3, scale),
+            "additive": SumKernel(tuple(Kernel(2.5, length, scale, axes) for axes in ((0,), (1,), (2,), None))),
+        }[structure]
+        place = search.parameters_of(kernel)
+        assert np.all((place >= low - 1e-9) & (place <= high + 1e-9))
+        # And it is found again there.
+        assert [part.scale for part in search.unpack(place)[0].parts] == pytest.approx([p.scale for p in kernel.parts])
 
 
 @pytest.mark.parametrize("structure", STRUCTURES)

@@ -33,10 +33,11 @@ def corrected(result):
     return correction(task, Seen.of(facts), last, knowledge(task, Seen.of(facts), last.noise), THOROUGH)
 
 
+@pytest.mark.parametrize("seeds", [range(1), pytest.param(range(4), marks=pytest.mark.slow)], ids=["one", "four"])
 @pytest.mark.parametrize(("function", "top"), [(energy, 1.0), (walled, 0.6)], ids=["box", "wall"])
-def test_draws_correct_the_surrogate_they_came_from(function, top):
+def test_draws_correct_the_surrogate_they_came_from(function, top, seeds):
     scores = []
-    for seed in range(4):
+    for seed in seeds:
         result = zhat.estimate(function, [(0, 1)] * 2, budget=160, seed=seed)
         found = corrected(result)
         # Where exactly a wall is, draws do not know either.
@@ -51,15 +52,15 @@ def test_few_draws_and_noisy_ones_correct_nothing(change):
     assert corrected(zhat.estimate(energy, [(0, 1)] * 2, seed=0, **change)) is None
 
 
-def test_draws_from_an_exact_surrogate_leave_no_error():
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
+def test_draws_from_an_exact_surrogate_leave_no_error(seed):
     def bowl(x):
         return float(10.0 * np.sum((x - 0.4) ** 2))
 
     one = quad(lambda x: math.exp(-10.0 * (x - 0.4) ** 2), 0.0, 1.0)[0]
-    for seed in range(3):
-        found = corrected(zhat.estimate(bowl, [(0, 1)] * 2, budget=160, seed=seed))
-        assert found.log_z == pytest.approx(2.0 * math.log(one), abs=1e-6)
-        assert found.error < 1e-6
+    found = corrected(zhat.estimate(bowl, [(0, 1)] * 2, budget=160, seed=seed))
+    assert found.log_z == pytest.approx(2.0 * math.log(one), abs=1e-6)
+    assert found.error < 1e-6
 
 
 def test_where_models_lose_their_way_the_draws_stand():

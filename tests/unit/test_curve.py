@@ -57,7 +57,8 @@ def test_it_agrees_with_the_estimate_and_with_the_volume(method):
         assert beside.std_error[0] == pytest.approx(found.std_error, rel=0.2)
 
 
-@pytest.mark.parametrize("dim", [1, 2, 3, 4, 5])
+# On a grid, and above three dimensions on a pool of points.
+@pytest.mark.parametrize("dim", [1, 3, 4])
 def test_it_is_convex_and_its_derivatives_are_the_energy_and_the_heat_capacity(dim):
     found = an_estimate(dim, budget=40)
     values = np.sort(np.random.default_rng(dim).uniform(0.0, 1.5 * OWN, 40))
@@ -118,7 +119,7 @@ def test_double_well(half_width, own):
     assert curve.heat_capacity == pytest.approx(values**2 * truth.variance[0], abs=1e-4)
 
 
-@pytest.mark.parametrize("dim", [1, 3, 5])
+@pytest.mark.parametrize("dim", [1, 2, 5])
 def test_linear_energies(dim):
     slopes = np.arange(1.0, dim + 1.0)
     found = zhat.estimate(linear(slopes), [(0, 1)] * dim, OWN, budget=64, seed=0, vectorized=True)

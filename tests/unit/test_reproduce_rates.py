@@ -44,14 +44,12 @@ def brute_gap(bumps: Bumps, inverse_temperature: float, n: int) -> float:
 
 class TestBumps:
     @pytest.mark.parametrize("dim, width, n", [(1, 0.17, 20_000), (1, 1.0, 2000), (2, 0.3, 1200), (2, 0.25, 1200)])
-    @pytest.mark.parametrize("depth, inverse_temperature", [(0.7, 1.0), (0.7, 12.0), (1e-9, 1.0)])
-    def test_the_exact_z_is_that_of_brute_quadrature(
-        self, dim: int, width: float, n: int, depth: float, inverse_temperature: float
-    ) -> None:
-        bumps = Bumps.random(width, depth, dim, np.random.default_rng(1))
-        bumps.present.flat[0] = True
-        gap = math.expm1(bumps.log_z(inverse_temperature))
-        assert gap == pytest.approx(brute_gap(bumps, inverse_temperature, n), rel=2e-6)
+    def test_the_exact_z_is_that_of_brute_quadrature(self, dim: int, width: float, n: int) -> None:
+        for depth, inverse_temperature in ((0.7, 1.0), (0.7, 12.0), (1e-9, 1.0)):
+            bumps = Bumps.random(width, depth, dim, np.random.default_rng(1))
+            bumps.present.flat[0] = True
+            gap = math.expm1(bumps.log_z(inverse_temperature))
+            assert gap == pytest.approx(brute_gap(bumps, inverse_temperature, n), rel=2e-6)
 
     def test_without_a_bump_z_is_one(self) -> None:
         bumps = Bumps(0.25, 0.5, np.zeros((4, 4), dtype=bool))
