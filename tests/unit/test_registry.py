@@ -124,3 +124,14 @@ def test_an_estimate_whose_method_is_gone_can_still_be_read(module, tmp_path, mo
         again.sample(3)
     with pytest.raises(zhat.InvalidArgument, match="'halves'.*it is not there"):
         again.estimator.estimate(again.task, again.evaluations)
+
+
+def test_reading_an_estimate_imports_nothing_that_it_names(tmp_path, monkeypatch):
+    (tmp_path / "never_imported.py").write_text("raise SystemExit('imported')")
+    monkeypatch.syspath_prepend(tmp_path)
+    found = zhat.estimate(energy, BOX, budget=8, seed=0, method="mc")
+    found.save(tmp_path / "run.json")
+    text = (tmp_path / "run.json").read_text()
+    (tmp_path / "run.json").write_text(text.replace('"method": "mc"', '"method": "never_imported:Method"'))
+    assert zhat.load(tmp_path / "run.json").method == "never_imported:Method"
+    assert "never_imported" not in sys.modules

@@ -76,6 +76,7 @@ class AdaptiveGrid(GaussCells):
         while self.n_points < max_points:
             log_total = self.log_integral
             self._bound_small_cells(log_total + math.log(tolerance))
+            self._bound_gaps_at_walls(log_total + math.log(tolerance))
             # What is under half of the tolerance all together may stay; the largest of the rest go first.
             log_error = self._log_error[:, 0]
             order = np.argsort(-log_error)
@@ -84,6 +85,7 @@ class AdaptiveGrid(GaussCells):
             if len(order) == 0:
                 return
             self._split(order[: self._portion(max_points)])
+        self._bound_gaps_at_walls(self.log_integral + math.log(tolerance))
 
     def refine_for_draws(self, acceptance: float = 0.3, max_points: int = 400_000) -> None:
         """Split cells until proposals are accepted with about this probability, or ``max_points`` have been spent."""
@@ -219,6 +221,32 @@ class AdaptiveGrid(GaussCells):
         # A cell that is steep between its nodes and could matter is not resolved, whatever the differences say.
         steep = ~unknown & (largest_step > UNRESOLVED_STEP)
         log_error[steep] = np.maximum(log_error[steep], (could_hold - largest_step)[steep])
+
+    def _bound_gaps_at_walls(self, log_negligible: float) -> None:
+        """Give cells next to an infinite wall an error: where exactly it is between their last nodes and those beyond.
+
+        Halving a cell that is all on one side of a wall changes nothing, and so says nothing of a wall in that gap.
+        """
+        if not np.any(np.isneginf(self._log_values)):
+            return
+        matters = self._log_masses[:, 0] > log_negligible - math.log(len(self._width))
+        (rows,) = np.nonzero(matters | np.any(np.isneginf(self._log_values), axis=1))
+        lower, width, gap = self._lower[rows], self._width[rows], float(np.min(self._nodes))
+        for axis in range(self.dim):
+            for side in (0.0, 1.0):
+                on_face = np.abs(self._nodes[:, axis] - side) < 2.0 * gap
+                mirrored = self._nodes[on_face].copy()
+                mirrored[:, axis] = 2.0 * side - mirrored[:, axis]
+                beyond = lower[:, None, :] + width[:, None, None] * mirrored
+                is_inside = np.all((beyond >= 0.0) & (beyond <= 1.0), axis=2)
+                there = self._quantities(np.clip(beyond, 0.0, 1.0).reshape(-1, self.dim))[0].reshape(is_inside.shape)
+                here = self._log_values[rows][:, on_face]
+                is_crossed = is_inside & (np.isneginf(there) != np.isneginf(here))
+                # Each node of the face stands for its share of it, and the wall may be anywhere in the gap.
+                share = self._log_weights[on_face] - log_sum_exp(self._log_weights[on_face]) + math.log(2.0 * gap)
+                in_gap = np.where(is_crossed, np.maximum(here, there) + share, -np.inf)
+                found = np.logaddexp.reduce(in_gap, axis=1) + self.dim * np.log(width)
+                self._log_error[rows, 0] = np.maximum(self._log_error[rows, 0], found)
 
     def _portion(self, max_points: int) -> int:
         points_a_split: int = 2**self.dim * len(self._nodes)
