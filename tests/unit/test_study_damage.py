@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import zhat
 from journal_checks import all_rows, created, eventful, facts
 from zhat.study import journal
-from zhat.study.journal import journal_of
+from zhat.study.damage import journal_of
 from zhat.study.journal_lines import content_of, entry_of
 from zhat.study.repair import repair
 
@@ -28,6 +28,13 @@ def nobody_writes(monkeypatch):
     monkeypatch.setattr(journal, "_PATIENCE", 0.02)
 
 
+class Saved(dict):
+    """What was saved, too much of it to be printed where a test fails."""
+
+    def __repr__(self):
+        return "saved"
+
+
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     """The files of a study as a kill leaves them, the log not folded into the database, and as its end leaves them."""
@@ -40,7 +47,7 @@ def saved(tmp_path_factory):
             one.name: one.read_bytes() for one in path.parent.iterdir() if not one.name.endswith(("-shm", "-turn"))
         }
     ended = {one.name: one.read_bytes() for one in path.parent.iterdir() if not one.name.endswith("-turn")}
-    return {"killed": killed, "ended": ended, "facts": facts(path), "rows": all_rows(path)}
+    return Saved(killed=killed, ended=ended, facts=facts(path), rows=all_rows(path))
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import zhat
 from journal_checks import all_rows, created, eventful, facts
 from zhat.study import journal
-from zhat.study.journal import journal_of
+from zhat.study.damage import journal_of
 from zhat.study.journal_lines import content_of, lines_of, row_entry
 from zhat.study.repair import repair
 from zhat.study.schema import SCHEMA_VERSION

@@ -87,10 +87,11 @@ class Adaptive:
         current = latest_round(task, Seen.of(facts))
         if current is None:
             # Nothing finite yet: look on all over the cube.
-            points = sobol(task.budget, task.dim, task.generator(Purpose.FIRST_POINTS))[start:stop]
-            return Points.from_place(points, start)
-        asked = Points(np.vstack([facts.unit, pending.unit]), np.concatenate([facts.number, pending.number]))
-        left = np.setdiff1d(np.arange(len(current.plan)), asked.among(current.plan, current.n)[1])[: stop - start]
+            return Points.unnumbered(sobol(task.budget, task.dim, task.generator(Purpose.FIRST_POINTS))[start:stop])
+        # Points of earlier rounds that were pending when this one was planned may be in its plan again.
+        asked = np.vstack([facts.unit[current.n :], pending.unit])
+        is_asked = np.any(np.all(current.plan[:, None, :] == asked, axis=2), axis=1)
+        left = np.flatnonzero(~is_asked)[: stop - start]
         if len(left):
             return Points(current.plan[left], current.n + left)
         return Points.unnumbered(_fresh_plan(task, facts, pending.unit, current, stop - start))

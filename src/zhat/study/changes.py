@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 
-from zhat.errors import FileError, InvalidArgument, shown
+from zhat.errors import InvalidArgument, shown
 from zhat.problem.evaluations import MOST_TRACEBACKS, Outcome
 from zhat.protocol.estimator import WithFirstBatch
+from zhat.study.damage import damaged
 from zhat.util import fields
 from zhat.util.checks import check_number
 
@@ -72,7 +73,7 @@ def all_changes(store: Store) -> list[Change]:
     try:
         return [_change(*values) for values in found]
     except fields.UNFIT as error:
-        raise FileError(f"{store.path} is damaged: its changes cannot be read ({error})") from None
+        raise damaged(store.path, f"its changes cannot be read, {error}") from None
 
 
 def replace_outcome(store: Store, number: int, outcome: Outcome, worker: str) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from zhat.errors import FileError, shown
+from zhat.study.damage import damaged
 
 #: Points of the unit cube may leave it by so much.
 _ROUNDING = 1e-9
@@ -43,7 +44,7 @@ _HOLDING = slice(4, 8)
 def checked(values: Sequence[Any], dim: int, path: Path) -> Sequence[Any]:
     """Return a row of the table of points of a study with so many axes, or say what is wrong with it."""
     if len(values) != N_COLUMNS:
-        raise FileError(f"{path} is damaged: its points have {len(values)} columns; wanted: {N_COLUMNS}")
+        raise damaged(path, f"its points have {len(values)} columns; wanted: {N_COLUMNS}")
     for (name, kinds, wanted), value in zip(_COLUMNS, values, strict=True):
         if not isinstance(value, kinds):
             raise _wrong(path, values[0], name, value, wanted)
@@ -78,4 +79,4 @@ def _in_cube(unit: bytes) -> bool:
 
 
 def _wrong(path: Path, number: object, name: str, value: object, wanted: str) -> FileError:
-    return FileError(f"{path} is damaged: of point {shown(number)} {name} is {shown(value)}; wanted: {wanted}")
+    return damaged(path, f"of point {shown(number)} {name} is {shown(value)}; wanted: {wanted}")

@@ -8,12 +8,14 @@ import os
 import secrets
 import shutil
 import sqlite3
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from zhat.errors import FileError, StorageError, StudyExists
-from zhat.study.journal import in_memory, journal_of, read_journal
+from zhat.study.damage import damaged, journal_of, remedy
+from zhat.study.journal import in_memory, read_journal
 from zhat.study.turns import turn
 from zhat.util.files import sync_folder
 
@@ -31,7 +33,12 @@ _NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.E
 
 def is_absent(path: Path) -> bool:
     """Return whether there is no study to open: no file, or an empty one, which holds nothing that could be lost."""
-    return not path.exists() or (path.is_file() and path.stat().st_size == 0)
+    # One look: another process may put the study there, or take an empty file away, between two.
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return True
+    return stat.S_ISREG(found.st_mode) and found.st_size == 0
 
 
 @contextlib.contextmanager
@@ -47,7 +54,7 @@ def made_whole(path: Path) -> Iterator[Path]:
     if not is_absent(target):
         raise _exists(path)
     if has_journal:
-        raise FileError(f"{path} is not there but its journal is; {_remedy(path)}; for a new study move it away")
+        raise FileError(f"{path} is not there but its journal is; {remedy(path)}; for a new study move it away")
     if not target.parent.is_dir():
         raise FileError(f"{path} cannot be made: there is no folder {target.parent}")
     draft = target.with_name(f"{target.name}-new-{os.getpid()}-{secrets.token_hex(4)}")
@@ -156,25 +163,10 @@ def explained(path: Path) -> Iterator[None]:
         raise damaged(path, str(error)) from error
 
 
-def damaged(path: Path, why: str) -> FileError:
-    """Return the error that says so, and what can be done."""
-    return FileError(f"{path} is damaged or not a study ({why}); {_remedy(path)}")
-
-
 def absent(path: Path) -> FileError:
     """Return the error that says that there is no study, or only its journal."""
     reason = ": the file is empty" if path.is_file() else ""
-    return FileError(f"there is no study {path}{reason}" + (f"; {_remedy(path)}" if journal_of(path).exists() else ""))
-
-
-def _remedy(path: Path) -> str:
-    journal = journal_of(path)
-    if not journal.exists():
-        return f"it has no journal {journal}; SQLite's own shell may read some of it: sqlite3 {path} .recover"
-    return (
-        f"what was told is in its journal {journal}: zhat repair {path} makes the study anew of it, and "
-        f"zhat export --salvage {path} prints it"
-    )
+    return FileError(f"there is no study {path}{reason}" + (f"; {remedy(path)}" if journal_of(path).exists() else ""))
 
 
 def _exists(path: Path) -> StudyExists:

@@ -24,6 +24,7 @@ from typing import Any, Literal
 
 from zhat.errors import FileError, StorageError
 from zhat.study.checked_rows import checksum
+from zhat.study.damage import journal_of
 from zhat.study.journal_lines import LAST, TABLES, Content, Entry, content_of, entry_of, lines_of, row_entry
 from zhat.study.schema import bring_up_to_date, lay_out
 from zhat.util.files import put_aside, write_whole
@@ -64,12 +65,6 @@ class _Place:
 
 
 _UNKNOWN = _Place("?")
-
-
-def journal_of(path: Path) -> Path:
-    """Return where the journal of a study is."""
-    target = Path(os.path.realpath(path))
-    return target.with_name(target.name + ".jsonl")
 
 
 def read_journal(path: Path) -> Content | None:

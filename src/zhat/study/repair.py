@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from zhat.errors import FileError, StorageError
-from zhat.study.database import COMPANIONS, connect, damaged, explained
-from zhat.study.journal import ForeignJournal, in_memory, journal_of, put_rows, read_journal
+from zhat.study.damage import damaged, journal_of
+from zhat.study.database import COMPANIONS, connect, explained
+from zhat.study.journal import ForeignJournal, in_memory, put_rows, read_journal
 from zhat.study.journal_lines import Content
 from zhat.study.schema import lay_out
 from zhat.study.store import Row, Store

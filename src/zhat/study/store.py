@@ -25,7 +25,8 @@ from zhat.problem.evaluations import Outcome
 from zhat.problem.points import Points
 from zhat.study.changes import PLACE, columns, keep_traceback, no_such_point
 from zhat.study.checked_rows import checked, checksum
-from zhat.study.database import absent, connect, damaged, explained, is_absent, made_whole
+from zhat.study.damage import damaged
+from zhat.study.database import absent, connect, explained, is_absent, made_whole
 from zhat.study.journal import FactJournal, up_to_date
 from zhat.study.schema import APPLICATION_ID, SCHEMA_VERSION, bring_up_to_date, lay_out
 from zhat.util import fields
@@ -146,7 +147,7 @@ class Store:
         try:
             return fields.table("the document", fields.parsed(fields.words("the text", found[0][0])))
         except fields.UNFIT as error:
-            raise FileError(f"{self.path} is damaged: its settings cannot be read ({error})") from None
+            raise damaged(self.path, f"its settings cannot be read, {error}") from None
 
     def set_settings(self, settings: dict[str, Any]) -> None:
         """Replace the settings."""
@@ -198,7 +199,7 @@ class Store:
         try:
             return [fields.table(key, one) for one in fields.parsed(self.meta(key) or "[]")]
         except fields.UNFIT as error:
-            raise FileError(f"{self.path} is damaged: {error}") from None
+            raise damaged(self.path, str(error)) from None
 
     def set_meta(self, key: str, value: list[dict[str, Any]]) -> None:
         """Note something about the study as a whole."""

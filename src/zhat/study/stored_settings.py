@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from zhat.core.gp.kernels import Kernel
-from zhat.errors import FileError, InvalidArgument
+from zhat.errors import InvalidArgument
 from zhat.estimators.norm import stored_shape
 from zhat.estimators.registry import text_of
 from zhat.estimators.settings import Settings
 from zhat.problem.energy import ENERGY, quantity_of
 from zhat.problem.stored_domain import domain_in, domain_out
+from zhat.study.damage import damaged
 from zhat.util import fields
 
 #: Settings that say nothing of what is estimated: a study may be opened with others.
@@ -65,15 +68,15 @@ def settings_out(settings: Settings) -> dict[str, Any]:
     return {**document, "hash": _hash(document)}
 
 
-def settings_in(document: dict[str, Any], path: object) -> Settings:
+def settings_in(document: dict[str, Any], path: str | os.PathLike[str]) -> Settings:
     """Return the settings that a study keeps."""
     given = dict(document)
     if given.pop("hash", None) != _hash(given):
-        raise FileError(f"{path} is damaged: its settings are not those it was made with")
+        raise damaged(Path(path), "its settings are not those it was made with")
     try:
         return _settings_in(given)
     except fields.UNFIT as error:
-        raise FileError(f"{path} is damaged: its settings cannot be used ({type(error).__name__}: {error})") from None
+        raise damaged(Path(path), f"its settings cannot be used, {type(error).__name__}: {error}") from None
 
 
 def _settings_in(given: dict[str, Any]) -> Settings:
