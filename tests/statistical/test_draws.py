@@ -5,9 +5,10 @@ import pytest
 from scipy.stats import chi2
 
 from zhat.core.arrays import tensor_grid
+from zhat.core.integrate.quadrature import LogIntegral
 from zhat.core.integrate.sampling import checked_draws, draw_langevin, weighted_moments
 from zhat.core.integrate.smc import Mixture, Turn, _systematic
-from zhat.core.integrate.target import Region, target
+from zhat.core.integrate.target import PoolTarget, Region, target
 from zhat.core.space.torus import reflect
 
 # All seeds are fixed, so that a test that passes always passes; this is the chance of failing at its first run.
@@ -278,6 +279,14 @@ def test_a_mixture_is_a_density_and_its_draws_follow_it():
     assert p_value(np.bincount(quarter[1], minlength=4), shares) > SMALLEST_P
     # Tails of a t distribution of the logit are heavier than the cube is small: at its very ends, a huge number.
     assert np.all(np.abs(mixture.log_density(np.array([[0.0, 1.0], [1.0, 0.0]])) - 700.0) < 100.0)
+
+
+def test_draws_of_a_pool_follow_weights_that_no_number_could_hold():
+    log_weights = np.array([-1e4, 5.0, -np.inf, 5.0 + math.log(3.0)])
+    pool = PoolTarget(np.arange(4.0)[:, None], np.zeros(4), log_weights, LogIntegral(0.0, 0.0, 4, "sobol"))
+    counts = np.bincount(pool.rough_draws(4000, np.random.default_rng(18)).ravel().astype(int), minlength=4)
+    assert counts[0] == counts[2] == 0
+    assert abs(counts[3] - 3000) < 5.0 * math.sqrt(4000 * 0.25 * 0.75)
 
 
 def test_the_core_of_a_region_is_the_fewest_points_that_hold_a_share():
