@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from zhat.core.arrays import tensor_grid
+from zhat.core.integrate.quadrature import LogIntegral
 from zhat.core.integrate.sampling import checked_draws, draw_langevin, weighted_moments
-from zhat.core.integrate.target import target
+from zhat.core.integrate.smc import Mixture, Turn, _systematic
+from zhat.core.integrate.target import PoolTarget, Region, target
 from zhat.core.space.torus import reflect
 
 # All seeds are fixed, so that a test that passes always passes; this is the chance of failing at its first run.
@@ -236,6 +239,62 @@ def test_langevin_chains_that_are_long_and_fine_enough_are_trusted_on_a_moderate
 def test_langevin_draws_of_one_seed_are_identical():
     first, again = (draw_langevin(steep_with_gradient, 10.0, 3, 50, np.random.default_rng(10)) for _ in range(2))
     np.testing.assert_array_equal(first.points, again.points)
+    # The paper's twenty steps of a thousandth, unless told otherwise.
+    told = draw_langevin(steep_with_gradient, 10.0, 3, 50, np.random.default_rng(10), n_steps=20, step_size=1e-3)
+    np.testing.assert_array_equal(told.points, first.points)
+
+
+def test_each_index_is_resampled_as_often_as_its_weight_says_give_or_take_one():
+    rng = np.random.default_rng(15)
+    for n in (7, 100):
+        log_weights = np.log(rng.dirichlet(np.ones(7)))
+        counts = np.bincount(_systematic(log_weights - 1e3, rng, n), minlength=7)
+        assert np.sum(counts) == n
+        assert np.all(np.abs(counts - n * np.exp(log_weights)) < 1.0)
+    # The last may hold everything.
+    assert _systematic(np.array([-1e4, -1e4, 0.0]), rng).tolist() == [2, 2, 2]
+
+
+def test_a_turn_takes_particles_to_the_middle_and_back():
+    rng = np.random.default_rng(16)
+    particles = np.column_stack([(0.05 * rng.standard_normal(200) + 0.95) % 1.0, rng.random(200)])
+    turn = Turn.away_from(particles, (0,))
+    there = turn.to(particles)
+    assert abs(np.mean(there[:, 0]) - 0.5) < 0.02
+    assert np.std(there[:, 0]) < 0.1
+    np.testing.assert_allclose(turn.back(there), particles, atol=1e-12)
+    np.testing.assert_array_equal(there[:, 1], particles[:, 1])
+
+
+def test_a_mixture_is_a_density_and_its_draws_follow_it():
+    rng = np.random.default_rng(17)
+    mixture = Mixture(rng.standard_normal((5, 2)), np.array([[0.5, 0.0], [0.3, 0.4]]))
+    middles = tensor_grid((np.arange(300) + 0.5) / 300, 2)
+    density = np.exp(mixture.log_density(middles))
+    assert np.mean(density) == pytest.approx(1.0, abs=1e-3)
+    # Quarters of the square hold as many draws as the density says.
+    drawn = 1.0 / (1.0 + np.exp(-mixture.draw_logits(N_DRAWS, rng)))
+    quarter = [2 * (points[:, 0] > 0.5) + (points[:, 1] > 0.5) for points in (middles, drawn)]
+    shares = np.bincount(quarter[0], density, minlength=4) / np.sum(density)
+    assert p_value(np.bincount(quarter[1], minlength=4), shares) > SMALLEST_P
+    # Tails of a t distribution of the logit are heavier than the cube is small: at its very ends, a huge number.
+    assert np.all(np.abs(mixture.log_density(np.array([[0.0, 1.0], [1.0, 0.0]])) - 700.0) < 100.0)
+
+
+def test_draws_of_a_pool_follow_weights_that_no_number_could_hold():
+    log_weights = np.array([-1e4, 5.0, -np.inf, 5.0 + math.log(3.0)])
+    pool = PoolTarget(np.arange(4.0)[:, None], np.zeros(4), log_weights, LogIntegral(0.0, 0.0, 4, "sobol"))
+    counts = np.bincount(pool.rough_draws(4000, np.random.default_rng(18)).ravel().astype(int), minlength=4)
+    assert counts[0] == counts[2] == 0
+    assert abs(counts[3] - 3000) < 5.0 * math.sqrt(4000 * 0.25 * 0.75)
+
+
+def test_the_core_of_a_region_is_the_fewest_points_that_hold_a_share():
+    region = Region(np.arange(5.0)[:, None], np.array([0.1, 0.4, 0.05, 0.3, 0.15]))
+    for share, kept in ((0.3, [1]), (0.6, [1, 3]), (0.8, [1, 3, 4]), (0.97, [0, 1, 2, 3, 4])):
+        core = region.core(share)
+        assert core.points.ravel().tolist() == kept
+        np.testing.assert_allclose(core.weights, region.weights[kept] / np.sum(region.weights[kept]))
 
 
 def test_reflect_folds_as_a_ball_bounces():
@@ -254,6 +313,10 @@ def test_a_shifted_energy_is_found_out_and_an_earlier_reason_stands():
     rng = np.random.default_rng(13)
     points, energies = rng.random((400, 1)), rng.standard_normal(400)
     assert checked_draws(points, energies, (0.0, 1.0), "cells", 1.0).trusted
+    # Four standard errors, of a twentieth each, are the most that is believed.
+    for shift, is_trusted in ((3.8, True), (4.2, False), (-3.8, True), (-4.2, False)):
+        moved = energies - np.mean(energies) + 0.05 * shift
+        assert checked_draws(points, moved, (0.0, 1.0), "cells", 1.0).trusted == is_trusted
     off = checked_draws(points, energies + 0.5, (0.0, 1.0), "cells", 1.0)
     assert not off.trusted
     assert off.energy_shift == pytest.approx(20.0 * (np.mean(energies) + 0.5), rel=1e-12)

@@ -95,6 +95,18 @@ def test_rows_at_one_place_are_found_whatever_their_order(drawn, data):
     np.testing.assert_array_equal(first_at_place(x[order] + shift, periodic), by_hand)
 
 
+@given(x=st.lists(st.one_of(UNIT, st.floats(1e-250, 1e-3), st.just(0.0), st.just(1.0)), min_size=1, max_size=8))
+def test_places_along_quantiles_are_told_apart_by_their_odds_however_far_out(x):
+    x = np.array(x)
+    first = first_at_place(x[:, None], quantiles=(0,))
+    # Beyond what a quantile can be told from 0 and from 1 there is one place each.
+    inside = np.clip(x, 1e-300, 1.0 - 2.0**-53)
+    odds = np.log(inside) - np.log1p(-inside)
+    for row in range(len(x)):
+        apart = np.abs(odds[:row] - odds[row])
+        assert (first[row] == row) == bool(np.all(apart > SAME_PLACE)) or np.any(np.abs(apart - SAME_PLACE) < 1e-12)
+
+
 @given(data=st.data())
 def test_what_is_merged_is_the_mean_with_its_variance_and_noisy_values_are_left(data):
     n = data.draw(st.integers(1, 10))

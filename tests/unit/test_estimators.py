@@ -8,6 +8,7 @@ import pytest
 import zhat
 from energies import skewed_1d, skewed_2d
 from zhat.estimators import MaximumVariance, PiecewiseConstant, SurrogateSettings, Task, TwoBatch
+from zhat.estimators.monte_carlo import reweighted
 from zhat.estimators.piecewise import cells_per_axis, first_batch_size, grid
 
 
@@ -16,6 +17,15 @@ def test_the_grid_has_as_many_cells_as_fit(dim):
     for n in [*range(1, 300), 3**dim - 1, 3**dim, 10**6]:
         k = cells_per_axis(n, dim)
         assert k**dim <= n < (k + 1) ** dim
+
+
+def test_errors_of_a_reweighted_curve_are_the_spread_of_many_of_them():
+    rng, inverse_temperatures = np.random.default_rng(3), np.array([0.5, 2.0])
+    curves = [reweighted(skewed_1d(rng.random((200, 1))), inverse_temperatures) for _ in range(800)]
+    for value, error in (("log_z", "log_z_error"), ("mean", "mean_error"), ("variance", "variance_error")):
+        spread = np.std([getattr(curve, value) for curve in curves], axis=0)
+        # To first order, and the spread of 800 is known to a fortieth.
+        np.testing.assert_allclose(np.mean([getattr(curve, error) for curve in curves], axis=0), spread, rtol=0.15)
 
 
 def test_centres_and_corners():
