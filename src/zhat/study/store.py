@@ -219,8 +219,6 @@ class Store:
             (n_before + 1 + place, _bytes(points.unit[place]), _bytes(x[place]), now, holder, lease_until)
             for place in range(len(points))
         ]
-        # Most are numbered as they come.
-        numbered = [(n_before + 1 + place, number) for place, number in enumerate(points.number.tolist())]
         with self._lock, explained(self.path), self._transaction() as cursor:
             if self.state() != state:
                 return None
@@ -229,8 +227,11 @@ class Store:
                 " VALUES (?, 'asked', ?, ?, ?, ?, ?, 1, '')",
                 rows,
             )
-            others = [(id, number) for id, number in numbered if number != id - 1]
-            cursor.executemany("INSERT INTO numbers VALUES (?, ?)", others)
+            numbers = zip([row[0] for row in rows], points.number.tolist(), strict=True)
+            # Most are numbered as they come.
+            cursor.executemany(
+                "INSERT INTO numbers VALUES (?, ?)", [pair for pair in numbers if pair[1] != pair[0] - 1]
+            )
         return [row[0] for row in rows]
 
     def give(self, unit: FloatArray, x: FloatArray, outcomes: list[Outcome]) -> None:
