@@ -135,29 +135,32 @@ def sup_error_bound(
     check_number("noise_std", noise_std, _NOT_NEGATIVE, at_least=0.0)
     _check_xi(xi, noise_std)
     check_probability(failure_probability)
-    if dim > 1 and (FIRST_CELLS + 1) ** dim > MOST_PLACES:
+    if (FIRST_CELLS + 1) ** dim > MOST_PLACES:
         raise InvalidArgument("points", points, f"at most {int(math.log(MOST_PLACES, FIRST_CELLS + 1))} dimensions")
     process = GaussianProcess.condition(kernel, points, np.zeros(len(points)), xi)
-    noisy_norm = rkhs_norm
-    if noise_std > 0.0:
-        # χ² with T degrees of freedom is a gamma distribution of shape T/2.
-        quantile = 2.0 * float(gammaincinv(0.5 * len(points), 1.0 - 0.5 * failure_probability))
-        noisy_norm += noise_std * math.sqrt(quantile / (4.0 * xi))
+    norm = _error_norm(rkhs_norm, noise_std, xi, 0.5 * failure_probability, len(points))
     cells = FIRST_CELLS if places_per_axis is None else whole("places_per_axis", places_per_axis, at_least=2) - 1
     while True:
         places = tensor_grid(np.linspace(0.0, 1.0, cells + 1), dim)
         factor = confidence_factor(rkhs_norm, noise_std, xi, 0.5 * failure_probability, len(places))
         largest_sd = math.sqrt(float(np.max(process.variance(places))))
-        between = noisy_norm * float(np.sum(remainder_norms(kernel, np.full(dim, 1.0 / cells))[0]))
+        between = norm * float(np.sum(remainder_norms(kernel, np.full(dim, 1.0 / cells))[0]))
         is_fine = between <= BETWEEN_SHARE * factor * largest_sd or (2 * cells + 1) ** dim > MOST_PLACES
         if places_per_axis is not None or is_fine:
             break
         cells *= 2
     at_places = factor * largest_sd
     probability = 1.0 if noise_std == 0.0 else 1.0 - failure_probability
-    return SupErrorBound(
-        at_places + between, at_places, between, factor, largest_sd, len(places), probability
-    )  # fmt: skip
+    return SupErrorBound(at_places + between, at_places, between, factor, largest_sd, len(places), probability)
+
+
+def _error_norm(rkhs_norm: float, noise_std: float, xi: float, failure_probability: float, n_points: int) -> float:
+    """Return a bound of the RKHS norm of f − μ, which fails with this probability if there is noise."""
+    if noise_std == 0.0:
+        return rkhs_norm
+    # χ² with T degrees of freedom is a gamma distribution of shape T/2.
+    quantile = 2.0 * float(gammaincinv(0.5 * n_points, 1.0 - failure_probability))
+    return rkhs_norm + noise_std * math.sqrt(quantile / (4.0 * xi))
 
 
 def greedy_sd_bound(gain: float, budget: int, xi: float, scale: float = 1.0) -> float:
