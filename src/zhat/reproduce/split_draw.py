@@ -11,7 +11,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from zhat.reproduce.split_plan import SplitPanel, SplitPlan
 from zhat.reproduce.split_rows import BestSplit, SplitRow, fraction
@@ -22,6 +22,8 @@ METHOD_STYLES = {"mvs-lmc": ("#D55E00", "MVS-LMC"), "mvs-exact": ("#009E73", "MV
 BUDGET_STYLES: tuple[tuple[str, str, bool], ...] = (("--", "o", False), ("-", "o", True), ("-.", "s", True))
 #: Errors beyond this are shown by an arrow at the border with their value: they would squeeze everything else.
 LARGEST_ERROR = 1e3
+#: Where the axis spans less than this, 2 and 5 have numbers too.
+FEW_DECADES = 200.0
 COLUMNS = 3
 
 
@@ -57,9 +59,11 @@ def _draw_panel(axes: Axes, plan: SplitPlan, rows: Sequence[SplitRow], best: Seq
     shown = [row.mean_absolute_relative_error for row in rows if row.mean_absolute_relative_error <= LARGEST_ERROR]
     low, high = min(shown, default=1e-3), max(shown, default=1.0)
     # Room for the words below the lowest and above the highest curve, in shares of the decades between them.
-    # A decade at least, so that there is a tick with a number.
-    room = max((high / low) ** 0.22, 1.6, math.sqrt(10.0 * low / high))
+    room = max((high / low) ** 0.22, 1.6)
     axes.set_ylim(low / room, high * room)
+    if high / low * room**2 < FEW_DECADES:
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_xlim(min(plan.shares) - 0.09, max(plan.shares) + 0.09)
     axes.set_xticks(plan.shares, [fraction(share) for share in plan.shares])
@@ -87,11 +91,21 @@ def _draw_curve(
         capsize=2, zorder=3,
     )  # fmt: skip
     for share, error in zip(shares[~inside], errors[~inside], strict=True):
-        axes.plot(share, 0.97, "^", transform=axes.get_xaxis_transform(), color=colour, ms=6, zorder=4)
-        axes.annotate(
-            _short(error), (share, 0.97), xycoords=axes.get_xaxis_transform(), xytext=(0, -6),
-            textcoords="offset points", ha="center", va="top", fontsize=7, color=colour,
-        )  # fmt: skip
+        _point_beyond(axes, share, error, colour, is_filled)
+
+
+def _point_beyond(axes: Axes, share: float, error: float, colour: str, is_filled: bool) -> None:
+    """Draw an arrow at the upper border with the size of an error beyond it, below those that are there already."""
+    number = sum(text.get_gid() == f"beyond {share}" for text in axes.texts)
+    place = (share, 0.965 - 0.12 * number)
+    fill = colour if is_filled else "white"
+    axes.plot(*place, "^", transform=axes.get_xaxis_transform(), color=colour, mfc=fill, ms=6, zorder=4)
+    label = rf"$10^{{{round(math.log10(error))}}}$"
+    text = axes.annotate(
+        label, place, xycoords=axes.get_xaxis_transform(), xytext=(6, 0), textcoords="offset points", va="center",
+        fontsize=7, color=colour,
+    )  # fmt: skip
+    text.set_gid(f"beyond {share}")
 
 
 def _mark_best(axes: Axes, one: BestSplit, others: Sequence[BestSplit]) -> None:
@@ -133,6 +147,7 @@ def _draw_legend(axes: Axes, plan: SplitPlan) -> None:
         Line2D([], [], color="#555555", ls="", marker="o", mfc="none", ms=10, mew=1.4, label="best share, its error")
     )
     handles.append(Line2D([], [], color="#888888", ls=":", lw=1.2, label="half and half (Algorithm 1)"))
+    handles.append(Line2D([], [], color="#555555", ls="", marker="^", ms=6, label="beyond the plot, its order"))
     axes.axis("off")
     legend = axes.legend(handles=handles, loc="center", fontsize=10, title="bars: ± 2 standard errors")
     legend.get_title().set_fontsize(9)

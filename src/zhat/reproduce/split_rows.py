@@ -110,8 +110,12 @@ class SplitRow:
         The first batch's share of the budget, and its size.
     mean_absolute_relative_error, standard_error
         The mean of |Ẑ/Z − 1| over the trials, and the standard error of that mean.
-    standard_deviation, trials
-        Of |Ẑ/Z − 1|, and how many.
+    standard_deviation
+        Of |Ẑ/Z − 1|.
+    bias
+        The mean of Ẑ/Z − 1, with its sign: one that changes between shares makes the error dip.
+    trials
+        How many.
     """
 
     panel: str
@@ -122,6 +126,7 @@ class SplitRow:
     mean_absolute_relative_error: float
     standard_error: float
     standard_deviation: float
+    bias: float
     trials: int
 
 
@@ -153,22 +158,23 @@ class BestSplit:
 
 
 def relative_errors(log_z: FloatArray, truth: float) -> FloatArray:
-    """Return |Ẑ/Z − 1|. An estimate can be off by hundreds in log Z: that is cut off, far outside any plot."""
-    return np.asarray(np.abs(np.expm1(np.minimum(log_z - truth, 300.0))))
+    """Return Ẑ/Z − 1. An estimate can be off by hundreds in log Z: that is cut off, far outside any plot."""
+    return np.asarray(np.expm1(np.minimum(log_z - truth, 300.0)))
 
 
 def split_row(panel: SplitPanel, cell: Cell, errors: FloatArray) -> SplitRow:
-    """Return the mean error of a cell."""
-    n = len(errors)
-    spread = float(np.std(errors, ddof=1)) if n > 1 else math.nan
+    """Return the mean error of a cell from Ẑ/Z − 1 of its trials."""
+    n, sizes = len(errors), np.abs(errors)
+    spread = float(np.std(sizes, ddof=1)) if n > 1 else math.nan
     return SplitRow(
         panel.name, cell.method, cell.budget, cell.n_first / cell.budget, cell.n_first,
-        float(np.mean(errors)), spread / math.sqrt(n), spread, n,
+        float(np.mean(sizes)), spread / math.sqrt(n), spread, float(np.mean(errors)), n,
     )  # fmt: skip
 
 
 def best_split(panel: str, method: str, budget: int, shares: Sequence[float], errors: FloatArray) -> BestSplit:
-    """Return the best of several shares; ``errors`` has the shape ``(trials, shares)``."""
+    """Return the best of several shares; ``errors`` are Ẑ/Z − 1, of shape ``(trials, shares)``."""
+    errors = np.abs(errors)
     means = np.mean(errors, axis=0)
     best = int(np.argmin(means))
     half = [number for number, share in enumerate(shares) if share == 0.5]
