@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
@@ -13,7 +14,7 @@ import pytest
 import zhat
 from zhat import problems
 from zhat.errors import FileError
-from zhat.reproduce import runner, split
+from zhat.reproduce import command, runner, split
 from zhat.reproduce.experiment import figure_plan
 from zhat.reproduce.split import run_block, run_split
 from zhat.reproduce.split_draw import draw_split
@@ -234,6 +235,30 @@ class TestRun:
         assert lines[0].startswith("panel,method,budget,share,first_batch,mean_absolute_relative_error,standard_error")
         draw_split(plan, rows, best, tmp_path / "picture.of" / "split-0.5")
         assert {path.name for path in (tmp_path / "picture.of").iterdir()} == {"split-0.5.png", "split-0.5.pdf"}
+
+    def test_the_command_shows_it_on_the_page(
+        self, plan: SplitPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(command, "split_plan", lambda: plan)
+
+        @contextlib.contextmanager
+        def no_bar(title: str):
+            yield lambda done, total: None
+
+        page = command.reproduce(command.Request(("split",), tmp_path, trials=2, workers=1), no_bar)
+        text = page.read_text("utf-8")
+        assert "<h2>tiny</h2>" in text
+        assert "alpine1-0-0.5, mvs-lmc, T = 8: best share" in text
+        assert {path.name for path in (tmp_path / "split").iterdir()} == {
+            "split.csv", "split-best.csv", "split.png", "split.pdf",
+        }  # fmt: skip
+
+    @pytest.mark.parametrize(
+        "figures, panels, wanted", [(("all",), (), True), (("analytic", "split"), (), True), (("psf",), (), False),
+                                    (("all",), ("psf-0-1",), False)],
+    )  # fmt: skip
+    def test_it_is_part_of_all_unless_panels_are_named(self, figures, panels, wanted, tmp_path: Path) -> None:
+        assert command.Request(figures, tmp_path, panels=panels).with_split == wanted
 
     def test_errors_off_the_scale_are_drawn_too(self, plan: SplitPlan, tmp_path: Path) -> None:
         cells = [Cell(8, 2, "mvs-lmc"), Cell(8, 4, "mvs-lmc"), Cell(8, 6, "mvs-lmc")]
