@@ -330,6 +330,7 @@ class TestConfidence:
             ("rkhs_norm", lambda: sup_error_bound(zhat.Kernel(), np.zeros((2, 1)), rkhs_norm=-1.0)),
             ("xi", lambda: sup_error_bound(zhat.Kernel(), np.zeros((2, 1)), rkhs_norm=1.0, noise_std=0.1)),
             ("places_per_axis", lambda: sup_error_bound(zhat.Kernel(), np.eye(1), rkhs_norm=1.0, places_per_axis=1)),
+            ("places_per_axis", lambda: sup_error_bound(zhat.Kernel(), np.eye(2), rkhs_norm=1.0, places_per_axis=999)),
             ("gain", lambda: greedy_sd_bound(-1.0, 4, 0.1)),
             ("budget", lambda: greedy_sd_bound(1.0, 0, 0.1)),
             ("xi", lambda: greedy_sd_bound(1.0, 4, 0.0)),

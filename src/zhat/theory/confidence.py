@@ -92,10 +92,7 @@ def confidence_factor(
     n_places
         N: how many places the bounds are to hold at together.
     """
-    check_number("rkhs_norm", rkhs_norm, _POSITIVE, above=0.0)
-    check_number("noise_std", noise_std, _NOT_NEGATIVE, at_least=0.0)
-    _check_xi(xi, noise_std)
-    check_probability(failure_probability)
+    _check(rkhs_norm, noise_std, xi, failure_probability)
     if noise_std == 0.0:
         return float(rkhs_norm)
     quantile = math.sqrt(2.0 * math.log(2.0 * whole("n_places", n_places, at_least=1) / failure_probability))
@@ -131,15 +128,14 @@ def sup_error_bound(
     """
     points = checked_points("points", points)
     dim = points.shape[1]
-    check_number("rkhs_norm", rkhs_norm, _POSITIVE, above=0.0)
-    check_number("noise_std", noise_std, _NOT_NEGATIVE, at_least=0.0)
-    _check_xi(xi, noise_std)
-    check_probability(failure_probability)
+    _check(rkhs_norm, noise_std, xi, failure_probability)
     if (FIRST_CELLS + 1) ** dim > MOST_PLACES:
         raise InvalidArgument("points", points, f"at most {int(math.log(MOST_PLACES, FIRST_CELLS + 1))} dimensions")
     process = GaussianProcess.condition(kernel, points, np.zeros(len(points)), xi)
     norm = _error_norm(rkhs_norm, noise_std, xi, 0.5 * failure_probability, len(points))
     cells = FIRST_CELLS if places_per_axis is None else whole("places_per_axis", places_per_axis, at_least=2) - 1
+    if (cells + 1) ** dim > MOST_PLACES:
+        raise InvalidArgument("places_per_axis", places_per_axis, f"at most {MOST_PLACES} places in all")
     while True:
         places = tensor_grid(np.linspace(0.0, 1.0, cells + 1), dim)
         factor = confidence_factor(rkhs_norm, noise_std, xi, 0.5 * failure_probability, len(places))
@@ -187,14 +183,11 @@ def greedy_sd_bound(gain: float, budget: int, xi: float, scale: float = 1.0) -> 
     return math.sqrt(2.0 * scale * gain / (whole("budget", budget, at_least=1) * math.log1p(scale / xi)))
 
 
-def check_probability(failure_probability: float) -> None:
-    """Refuse a δ that is no probability of something that may and may not happen."""
-    if isinstance(failure_probability, int | float) and failure_probability >= 1.0:
-        raise InvalidArgument("failure_probability", failure_probability, _PROBABILITY)
-    check_number("failure_probability", failure_probability, _PROBABILITY, above=0.0)
-
-
-def _check_xi(xi: float, noise_std: float) -> None:
+def _check(rkhs_norm: float, noise_std: float, xi: float, failure_probability: float) -> None:
+    """Refuse what the lemma says nothing about."""
+    check_number("rkhs_norm", rkhs_norm, _POSITIVE, above=0.0)
+    check_number("noise_std", noise_std, _NOT_NEGATIVE, at_least=0.0)
     if noise_std > 0.0:
         check_number("xi", xi, "a finite number above 0, as there is noise", above=0.0)
     check_number("xi", xi, _NOT_NEGATIVE, at_least=0.0)
+    check_number("failure_probability", failure_probability, _PROBABILITY, above=0.0, at_most=math.nextafter(1.0, 0.0))
