@@ -4,7 +4,7 @@ BIN := .venv/bin
 # One BLAS thread a process: the tests run on every core already, and results do not depend on the machine.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test test-all coverage-tests mutants test-minimum test-newest lint bench accuracy cost coverage noise plan certificate curve studies gallery docs clean
+.PHONY: demo test test-all coverage-tests mutants test-minimum test-newest lint bench accuracy cost two-batch-cost coverage noise plan certificate curve studies gallery docs clean
 
 demo: .venv/installed
 	$(ONE_THREAD) $(BIN)/zhat demo
@@ -56,6 +56,9 @@ accuracy: .venv/installed
 
 cost: .venv/installed
 	$(ONE_THREAD) $(BIN)/python benchmarks/auto_cost.py
+
+two-batch-cost: .venv/installed
+	$(ONE_THREAD) $(BIN)/python benchmarks/two_batch_cost.py
 
 coverage: .venv/installed
 	$(ONE_THREAD) $(BIN)/python benchmarks/coverage.py

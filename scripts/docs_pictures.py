@@ -1,8 +1,9 @@
 """Draw the pictures of the documentation from runs made here.
 
-They are those of method.md, the one of the first page, those that pages draw themselves, and those of the gallery.
+They are those of method.md, the one of the first page, that of the theory, those that pages draw themselves, and those
+of the gallery.
 
-    python scripts/docs_pictures.py [method] [demo] [pages] [gallery]
+    python scripts/docs_pictures.py [method] [demo] [theory] [pages] [gallery]
 
 Look at each before you commit it.
 """
@@ -27,6 +28,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 import zhat
+from zhat.core.design.maximum_variance import maximum_variance_design
+from zhat.core.gp.process import GaussianProcess
+from zhat.core.integrate.target import target
 
 sys.path.insert(0, str(Path(__file__).parent))
 from docs_blocks import run_page
@@ -194,6 +198,75 @@ def draw_demo() -> None:
     save(figure, "demo.png")
 
 
+def draw_theory() -> None:
+    """Draw the residual's variance beside its bounds, and the information gain beside its rate."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10.0, 4.0), layout="constrained")
+    draw_variance(left)
+    draw_information(right)
+    save(figure, "theory-quantities.png")
+
+
+def draw_variance(axes: plt.Axes) -> None:
+    """Draw Var[R̂/R] of a function of norm 1 over T: simulated, exactly, and bounded in two ways."""
+    kernel, noise_std, inverse_temperature, n_batches = zhat.Kernel(1.5, 0.2), 0.05, 2.0, 2000
+    generator = np.random.default_rng(4)
+    centres, coefficients = generator.random((30, 1)), generator.standard_normal(30)
+    coefficients /= np.sqrt(coefficients @ kernel.matrix(centres, centres) @ coefficients)
+    fine = np.linspace(0.0, 1.0, 4001)[:, None]
+    budgets = np.array([16, 32, 64, 128, 256])
+    found: dict[str, list[float]] = {"simulated": [], "exact": [], "sup": [], "lemma": []}
+
+    def energy(x: Floats) -> Floats:
+        return kernel.matrix(x, centres) @ coefficients
+
+    for budget in budgets:
+        half = budget // 2
+        x = maximum_variance_design(kernel, half, 1).points
+        y = energy(x) + noise_std * generator.standard_normal(half)
+        mean = GaussianProcess.condition(kernel, x, y, noise_std**2).mean
+        exact = zhat.theory.residual_variance(energy, mean, 1, inverse_temperature, noise_std, half)
+        drawn = target(mean, inverse_temperature, 1, generator).draw(half * n_batches, generator).points
+        noise = noise_std * generator.standard_normal(len(drawn))
+        logs = (
+            inverse_temperature * (mean(drawn) - energy(drawn) - noise) - 0.5 * (inverse_temperature * noise_std) ** 2
+        )
+        ratios = np.mean(np.exp(logs - exact.log_residual).reshape(n_batches, half), axis=1)
+        sup_error = float(np.max(np.abs(energy(fine) - mean(fine))))
+        lemma = zhat.theory.sup_error_bound(kernel, x, rkhs_norm=1.0, noise_std=noise_std, xi=noise_std**2)
+        found["simulated"].append(float(np.var(ratios)))
+        found["exact"].append(exact.value)
+        found["sup"].append(zhat.theory.variance_bound(inverse_temperature, noise_std, sup_error, half))
+        found["lemma"].append(zhat.theory.variance_bound(inverse_temperature, noise_std, lemma.value, half))
+    axes.loglog(budgets, found["lemma"], color=ORANGE, ls="--", label="bound, with the lemma's sup norm")
+    axes.loglog(budgets, found["sup"], color=ORANGE, label=r"bound, with the true $\|f-\mu\|_\infty$")
+    axes.loglog(budgets, found["exact"], color=BLUE, label="exact")
+    axes.loglog(budgets, found["simulated"], "o", color="black", ms=5, label=f"{n_batches} simulated second batches")
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(budgets, [str(budget) for budget in budgets])
+    axes.set_xlabel("T")
+    axes.set_title(r"Var[$\hat{R}/R$]: Matérn 3/2 in 1-d, $\|f\|$ = 1, $\lambda$ = 2, $\sigma$ = 0.05", fontsize=10)
+    axes.legend(fontsize=8)
+    axes.grid(color="#E5E5E5", lw=0.7)
+
+
+def draw_information(axes: plt.Axes) -> None:
+    """Draw γ_T over T between its bounds, for two smoothnesses, with the rate that the theory gives."""
+    candidates = np.linspace(0.0, 1.0, 2049)[:, None]
+    times = np.arange(1, 513)
+    for nu, colour, name in ((0.5, ORANGE, "1/2"), (1.5, BLUE, "3/2")):
+        gain = zhat.theory.greedy_information_gain(zhat.Kernel(nu, 0.2), candidates, len(times), 0.01)
+        rate = np.array([zhat.theory.information_gain_rate(nu, 1, float(t)) for t in times])
+        axes.fill_between(times, gain.lower, gain.upper, color=colour, alpha=0.25, lw=0)
+        axes.loglog(times, gain.lower, color=colour, label=rf"greedy, $\nu$ = {name}, and what $\gamma_T$ may be")
+        shown = times >= 8
+        scaled = rate * gain.lower[-1] / rate[-1]
+        axes.loglog(times[shown], scaled[shown], color=colour, ls=":", label="its rate in T, scaled to end with it")
+    axes.set_xlabel("T")
+    axes.set_title(r"information gain: Matérn in 1-d, $\xi$ = 0.01", fontsize=10)
+    axes.legend(fontsize=8, loc="lower right")
+    axes.grid(color="#E5E5E5", lw=0.7)
+
+
 def save(figure: plt.Figure, name: str) -> None:
     """Write a picture with a palette, which is all that such drawings need."""
     figure.savefig(IMAGES / name, dpi=110)
@@ -227,9 +300,11 @@ def draw_gallery() -> None:
 
 
 def main() -> None:
-    """Draw everything, or what is named: method, demo, pages, gallery."""
+    """Draw everything, or what is named: method, demo, theory, pages, gallery."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    drawings = {"method": draw_method, "demo": draw_demo, "pages": draw_pages, "gallery": draw_gallery}
+    drawings = {
+        "method": draw_method, "demo": draw_demo, "theory": draw_theory, "pages": draw_pages, "gallery": draw_gallery,
+    }  # fmt: skip
     for name, draw in drawings.items():
         if name in (sys.argv[1:] or drawings):
             draw()

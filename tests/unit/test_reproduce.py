@@ -91,7 +91,9 @@ def test_a_plan_that_is_wrong_says_where(text, message):
 
 
 def test_unknown_figures_and_panels_name_the_known_ones():
-    with pytest.raises(zhat.InvalidArgument, match="figure is 'figure9'; wanted: one of analytic, .*, rates, or all"):
+    with pytest.raises(
+        zhat.InvalidArgument, match="figure is 'figure9'; wanted: one of analytic, .*, rates, split, or all"
+    ):
         figure_plan("figure9")
     with pytest.raises(zhat.InvalidArgument, match="panel is 'x'; wanted: one of synthetic2-0-0.5, "):
         select(figure_plan("analytic").panels, ["x"])

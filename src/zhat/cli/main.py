@@ -85,7 +85,8 @@ def demo(
 @app.command()
 def reproduce(
     figures: Annotated[
-        list[str], typer.Argument(help="all, rates, or names of figures: figure1, analytic, mlp, psf, appendix-...")
+        list[str],
+        typer.Argument(help="all, rates, split, or names of figures: figure1, analytic, mlp, psf, appendix-..."),
     ],
     trials: Annotated[int, typer.Option(min=1, help="Trials of each panel.")] = 100,
     panel: Annotated[list[str] | None, typer.Option(help="Only this panel; may be given again.")] = None,

@@ -20,6 +20,9 @@ from zhat.reproduce.rates import rates_plan, run_rates
 from zhat.reproduce.rates_draw import draw_rates
 from zhat.reproduce.results import Results
 from zhat.reproduce.runner import Report, find_truths, one_thread_each, run_panels, worker_pool
+from zhat.reproduce.split import run_split, split_plan
+from zhat.reproduce.split_draw import draw_split
+from zhat.reproduce.split_rows import split_sentence, write_rows
 from zhat.reproduce.summary import PanelSummary, summarise, write_csv, write_overview
 from zhat.theory import format_table1
 
@@ -34,7 +37,7 @@ class Request:
     Attributes
     ----------
     figures
-        Names of figures, "rates" for the measured rates, "all" for everything.
+        Names of figures, "rates" for the measured rates, "split" for the split of the budget, "all" for everything.
     panels
         Only these of their panels; none for all.
     trials
@@ -57,12 +60,17 @@ class Request:
             raise InvalidArgument("trials", self.trials, "a whole number of at least 1")
         if "all" in self.figures:
             return [figure_plan(name) for name in _in_order(figure_names())]
-        return [figure_plan(name) for name in self.figures if name != "rates"]
+        return [figure_plan(name) for name in self.figures if name not in ("rates", "split")]
 
     @property
     def with_rates(self) -> bool:
         """Whether the rates are to be measured too."""
         return bool({"all", "rates"} & set(self.figures)) and not self.panels
+
+    @property
+    def with_split(self) -> bool:
+        """Whether the split of the budget is to be varied too."""
+        return bool({"all", "split"} & set(self.figures)) and not self.panels
 
 
 def plan_fingerprint() -> str:
@@ -86,6 +94,7 @@ def reproduce(request: Request, open_bar: OpenBar) -> Path:
     finally:
         results.close()
     extra = _rates_sections(request, open_bar) if request.with_rates else []
+    extra += _split_sections(request, open_bar) if request.with_split else []
     with open_bar("drawing") as report:
         shown = _draw_all(request, plans, summaries, report)
     claims = check_claims(summaries.values())
@@ -113,6 +122,21 @@ def _rates_sections(request: Request, open_bar: OpenBar) -> list[str]:
             "Where a slope lies outside the theorems' range",
             [_sentence(row) for row in rows if not row.verdict.startswith("within")],
         ),
+    ]
+
+
+def _split_sections(request: Request, open_bar: OpenBar) -> list[str]:
+    """Vary the split of the budget, draw the errors, and return what the page says of them."""
+    plan = split_plan()
+    with open_bar("split") as report:
+        rows, best = run_split(plan, min(plan.trials, request.trials), request.out, request.workers, report)
+    folder = request.out / "split"
+    write_rows(rows, folder / "split.csv")
+    write_rows(best, folder / "split-best.csv")
+    draw_split(plan, rows, best, folder / "split")
+    return [
+        picture_section(plan.title, plan.caption, folder / "split.png"),
+        list_section("The best split of each panel", [split_sentence(one) for one in best]),
     ]
 
 

@@ -102,7 +102,7 @@ def figure_names() -> list[str]:
 def figure_plan(name: str) -> FigurePlan:
     """Return the figure of that name."""
     if name not in figure_names():
-        raise InvalidArgument("figure", name, f"one of {', '.join(figure_names())}, rates, or all")
+        raise InvalidArgument("figure", name, f"one of {', '.join(figure_names())}, rates, split, or all")
     text = (resources.files("zhat.reproduce") / "figures" / f"{name}.toml").read_text(encoding="utf-8")
     return parse_figure(name, text)
 
