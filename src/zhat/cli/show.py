@@ -15,8 +15,8 @@ from rich.text import Text
 
 from zhat.result.estimate import Estimate
 from zhat.study.changes import Change
+from zhat.study.rows import Row
 from zhat.study.runner import Progress
-from zhat.study.store import Row
 from zhat.study.study import Study
 from zhat.util.digits import with_error
 from zhat.view.progress import LINE_EVERY

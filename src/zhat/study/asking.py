@@ -9,7 +9,8 @@ from zhat.evaluate.run import Point
 from zhat.problem.points import Points
 from zhat.study.facts import KnownFacts
 from zhat.study.holders import is_gone
-from zhat.study.store import Row, Store
+from zhat.study.rows import Row
+from zhat.study.store import Store
 
 
 def take_free(store: Store, open_points: list[Row], n: int, holder: str, lease: float) -> list[Row]:

@@ -13,8 +13,9 @@ from zhat.study.damage import damaged, journal_of
 from zhat.study.database import COMPANIONS, connect, explained
 from zhat.study.journal import ForeignJournal, in_memory, put_rows, read_journal
 from zhat.study.journal_lines import Content
+from zhat.study.rows import Row
 from zhat.study.schema import lay_out
-from zhat.study.store import Row, Store
+from zhat.study.store import Store
 from zhat.study.stored_settings import settings_in
 from zhat.util import fields
 from zhat.util.files import free_name, put_aside, sync_folder

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,59 +26,13 @@ from zhat.study.checked_rows import checked, checksum
 from zhat.study.damage import damaged
 from zhat.study.database import absent, connect, explained, is_absent, made_whole
 from zhat.study.journal import FactJournal, up_to_date
+from zhat.study.rows import Row, row_of
 from zhat.study.schema import APPLICATION_ID, SCHEMA_VERSION, bring_up_to_date, lay_out
 from zhat.util import fields
 
 #: "rollback" for network file systems, on which a write-ahead log cannot be shared.
 Journal = Literal["wal", "rollback"]
 _JOURNAL_MODES: dict[Journal, str] = {"wal": "WAL", "rollback": "DELETE"}
-
-
-@dataclass(frozen=True, eq=False)
-class Row:
-    """A row of the table of points.
-
-    Attributes
-    ----------
-    id
-        Its number.
-    origin
-        "asked" or "given".
-    unit, x
-        Where: on the unit cube, and in the user's units.
-    asked_at
-        When it was asked for or given, in seconds since 1970.
-    holder, lease_until, attempts
-        Who has it, until when, and how many had it so far.
-    told
-        Its place in the order of tells; None while it is open.
-    y, noise_std, failure, seconds, told_at, worker
-        What it came to, when, and who said so. NaN where there is no such number.
-    number
-        The number that its estimator gave it; see `zhat.problem.points.Points`.
-    """
-
-    id: int
-    origin: str
-    unit: FloatArray
-    x: FloatArray
-    asked_at: float
-    holder: str
-    lease_until: float
-    attempts: int
-    told: int | None
-    y: float
-    noise_std: float
-    failure: str
-    seconds: float
-    told_at: float
-    worker: str
-    number: int
-
-    @property
-    def outcome(self) -> Outcome:
-        """What it came to."""
-        return Outcome(self.y, self.failure, self.seconds, self.noise_std)
 
 
 class Store:
@@ -227,11 +179,10 @@ class Store:
                 " VALUES (?, 'asked', ?, ?, ?, ?, ?, 1, '')",
                 rows,
             )
-            numbers = zip([row[0] for row in rows], points.number.tolist(), strict=True)
             # Most are numbered as they come.
-            cursor.executemany(
-                "INSERT INTO numbers VALUES (?, ?)", [pair for pair in numbers if pair[1] != pair[0] - 1]
-            )
+            numbers = zip((row[0] for row in rows), points.number.tolist(), strict=True)
+            others = [(id, number) for id, number in numbers if number != id - 1]
+            cursor.executemany("INSERT INTO numbers VALUES (?, ?)", others)
         return [row[0] for row in rows]
 
     def give(self, unit: FloatArray, x: FloatArray, outcomes: list[Outcome]) -> None:
@@ -315,7 +266,7 @@ class Store:
         found = self.read(f"SELECT points.*, {others} FROM points {more} {which}", parameters)
         rows = []
         for *values, known, number in found:
-            rows.append(_row(checked(values, self.dim, self.path), number))
+            rows.append(row_of(checked(values, self.dim, self.path), number))
             if known is not None and known != checksum(values):
                 raise damaged(self.path, f"point {values[0]} is not what was stored")
         return rows
@@ -382,20 +333,6 @@ class Store:
         if found != ["ok"]:
             raise damaged(self.path, found[0])
         return int(version)
-
-
-def _row(values: Sequence[Any], number: int | None) -> Row:
-    id, origin, unit, x, asked_at, holder, lease_until, attempts, told = values[:9]
-    y, noise_std, failure, seconds, told_at, worker = values[9:]
-    return Row(
-        id, origin, np.frombuffer(unit, "<f8"), np.frombuffer(x, "<f8"), asked_at, holder or "",
-        _number(lease_until), attempts, told, _number(y), _number(noise_std), failure, _number(seconds),
-        _number(told_at), worker or "", id - 1 if number is None else number,
-    )  # fmt: skip
-
-
-def _number(value: float | None) -> float:
-    return math.nan if value is None else float(value)
 
 
 def _bytes(row: FloatArray) -> bytes:

@@ -42,7 +42,8 @@ from zhat.study.domains import check_points, domain_of
 from zhat.study.facts import KnownFacts
 from zhat.study.holders import holder_name
 from zhat.study.opening import agreed, refuse_noise_function
-from zhat.study.store import Journal, Row, Store
+from zhat.study.rows import Row
+from zhat.study.store import Journal, Store
 from zhat.study.stored_settings import UNSET, Unset, settings_out
 from zhat.study.turns import turn
 from zhat.study.unstored import said
