@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
@@ -14,14 +15,14 @@ from zhat.errors import InvalidArgument
 from zhat.reproduce.claims import check_claims, write_claims_csv
 from zhat.reproduce.draw import draw_figure, draw_panel
 from zhat.reproduce.experiment import FigurePlan, Panel, figure_names, figure_plan, select
-from zhat.reproduce.page import ShownFigure, list_section, picture_section, text_section, write_claims, write_index
+from zhat.reproduce.html_parts import Section, list_section, picture_section
+from zhat.reproduce.page import ShownFigure, command_line, write_claims, write_index
 from zhat.reproduce.rate_rows import RateRow, write_rates_csv
 from zhat.reproduce.rates import rates_plan, run_rates
 from zhat.reproduce.rates_draw import draw_rates
 from zhat.reproduce.results import Results
 from zhat.reproduce.runner import Report, find_truths, one_thread_each, run_panels, worker_pool
 from zhat.reproduce.summary import PanelSummary, summarise, write_csv, write_overview
-from zhat.theory import format_table1
 
 #: Opens a progress bar with a title; the bar takes (done, total).
 OpenBar = Callable[[str], AbstractContextManager[Report]]
@@ -73,6 +74,7 @@ def plan_fingerprint() -> str:
 
 def reproduce(request: Request, open_bar: OpenBar) -> Path:
     """Run what is missing, draw everything, and return the path of the page."""
+    start = time.perf_counter()
     plans = request.plans()
     known = {panel.name: panel for plan in plans for panel in plan.panels}
     panels = select(list(known.values()), request.panels)
@@ -93,12 +95,12 @@ def reproduce(request: Request, open_bar: OpenBar) -> Path:
     write_claims_csv(claims, request.out / "claims.csv")
     write_overview(summaries.values(), request.out / "overview.csv")
     page = request.out / "index.html"
-    table = text_section("Table 1: the theorems' rates", format_table1())
-    write_index(page, shown, claims, request.trials, [table, *extra])
+    command = command_line(request.figures, request.trials, request.panels)
+    write_index(page, shown, claims, request.trials, extra, seconds=time.perf_counter() - start, command=command)
     return page
 
 
-def _rates_sections(request: Request, open_bar: OpenBar) -> list[str]:
+def _rates_sections(request: Request, open_bar: OpenBar) -> list[Section]:
     """Measure the rates, draw them, and return what the page says of them."""
     plan = rates_plan()
     with open_bar("rates") as report:

@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from zhat import problems
@@ -137,7 +138,7 @@ def _mark_off_scale(axes: Axes, marks: Sequence[OffScale]) -> None:
             axes.annotate(
                 text, (budget, 1.0 if above else 0.04), xycoords=transform, textcoords="offset points",
                 xytext=(0, 3 + _SIZE_LINE * place), ha="center", va="bottom", fontsize=7.5, color=colour,
-                annotation_clip=False, zorder=5, bbox={"fc": "white", "ec": "none", "alpha": 0.8, "pad": 0.5},
+                annotation_clip=False, zorder=5, path_effects=[withStroke(linewidth=2, foreground="white")],
             )  # fmt: skip
 
 
