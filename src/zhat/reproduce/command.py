@@ -15,9 +15,9 @@ from zhat.errors import InvalidArgument
 from zhat.reproduce.claims import check_claims, write_claims_csv
 from zhat.reproduce.draw import draw_figure, draw_panel
 from zhat.reproduce.experiment import FigurePlan, Panel, figure_names, figure_plan, select
-from zhat.reproduce.html_parts import Section, list_section, picture_section
-from zhat.reproduce.page import ShownFigure, command_line, write_claims, write_index
-from zhat.reproduce.rate_rows import RateRow, write_rates_csv
+from zhat.reproduce.html_parts import Section, picture_section
+from zhat.reproduce.page import ShownFigure, command_line, slopes_section, write_claims, write_index
+from zhat.reproduce.rate_rows import write_rates_csv
 from zhat.reproduce.rates import rates_plan, run_rates
 from zhat.reproduce.rates_draw import draw_rates
 from zhat.reproduce.results import Results
@@ -111,21 +111,8 @@ def _rates_sections(request: Request, open_bar: OpenBar) -> list[Section]:
     draw_rates(rows, folder / "rates", plan.title)
     return [
         picture_section(plan.title, plan.caption, folder / "rates.png"),
-        list_section(
-            "Where a slope lies outside the theorems' range",
-            [_sentence(row) for row in rows if not row.verdict.startswith("within")],
-        ),
+        slopes_section([row for row in rows if not row.verdict.startswith("within")]),
     ]
-
-
-def _sentence(row: RateRow) -> str:
-    bounds = ", ".join(
-        f"{name} {value:.2f}" for name, value in (("lower", row.lower), ("upper", row.upper)) if value is not None
-    )
-    return (
-        f"{row.function_class}, d = {row.dim}, ν = {row.nu:g}, σ = {row.noise}, c = {row.c:g}, {row.estimate}: slope "
-        f"{row.slope:.2f} ({row.low:.2f} to {row.high:.2f}), exponents {bounds}: {row.verdict}."
-    )
 
 
 def _in_order(names: Sequence[str]) -> list[str]:

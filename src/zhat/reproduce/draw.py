@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -24,7 +25,9 @@ from zhat.reproduce.styles import in_order, look_of, setting_label
 from zhat.reproduce.summary import PanelSummary
 
 #: Width and height of a panel, in inches.
-_PANEL = (4.2, 3.4)
+_PANEL = (4.2, 3.2)
+#: A figure's width is no less, in inches: neither a title nor a legend would have room.
+_SMALLEST_WIDTH = 5.6
 #: Inches that an entry of a legend takes, and characters of a note that fit in one.
 _ENTRY_WIDTH, _CHARACTERS = 1.45, 15
 _BUDGET_LABEL, _ERROR_LABEL = "evaluations $T$", r"mean $|\hat{Z}/Z - 1|$"
@@ -39,13 +42,15 @@ _SIZE_LINE = 9.0
 
 def draw_panel(summary: PanelSummary, stem: Path) -> None:
     """Draw one panel as PNG and PDF beside each other."""
-    figure = Figure(figsize=(5.6, 4.9), layout="constrained")
-    axes = figure.add_subplot()
     plot = error_plot(summary)
+    legend = legend_lines([plot], _SMALLEST_WIDTH)
+    height = _PANEL[1] + 0.3 + _height(legend, plot.lines_above)
+    figure = Figure(figsize=(_SMALLEST_WIDTH, height), layout="constrained")
+    axes = figure.add_subplot()
     _draw_errors(axes, plot, f"{plot.problem}\n{plot.setting}", plot.lines_above)
     axes.set_xlabel(_BUDGET_LABEL)
     axes.set_ylabel(_ERROR_LABEL)
-    _add_legend(figure, [plot])
+    _add_legend(figure, legend)
     _save(figure, stem)
 
 
@@ -55,27 +60,28 @@ def draw_figure(plan: FigurePlan, summaries: list[PanelSummary], stem: Path) -> 
     columns = min(plan.columns, n_panels)
     rows = -(-n_panels // columns)
     plots = [error_plot(summary) for summary in summaries]
-    # Below two panels' width neither a title nor a legend has room.
-    width = max(_PANEL[0] * columns, 5.6)
-    size = (width, _PANEL[1] * rows + 0.8)
+    first = n_panels - len(plots)
+    # The places in a row before the first plot of errors have no sizes above them.
+    sizes = [0] * first + [plot.lines_above for plot in plots]
+    above = [max(sizes[row * columns : (row + 1) * columns]) for row in range(rows)]
+    width = max(_PANEL[0] * columns, _SMALLEST_WIDTH)
+    legend = legend_lines(plots, width)
+    size = (width, _PANEL[1] * rows + 0.4 + _height(legend, sum(above)))
     figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(h_pad=0.08, w_pad=0.08))
     places = [figure.add_subplot(rows, columns, place + 1) for place in range(n_panels)]
     for axes, illustration in zip(places, plan.illustrations, strict=False):
         _draw_illustration(axes, illustration)
-    first = len(plan.illustrations)
     if plan.map_of:
-        _draw_map(places[first], plan.map_of)
-        first += 1
+        _draw_map(places[first - 1], plan.map_of)
     titles = panel_titles(plots, plan.title)
     for place, (plot, title) in enumerate(zip(plots, titles, strict=True), start=first):
-        row = plots[max(place - place % columns - first, 0) : place - place % columns - first + columns]
-        _draw_errors(places[place], plot, title, max(other.lines_above for other in row))
+        _draw_errors(places[place], plot, title, above[place // columns])
         if place + columns >= n_panels:
             places[place].set_xlabel(_BUDGET_LABEL)
         if place % columns == 0 or place == first:
             places[place].set_ylabel(_ERROR_LABEL)
     if plots:
-        _add_legend(figure, plots)
+        _add_legend(figure, legend)
     figure.suptitle(plan.title, fontsize=13)
     _save(figure, stem)
 
@@ -84,7 +90,7 @@ def panel_titles(plots: Sequence[ErrorPlot], figure_title: str) -> list[str]:
     """Return the titles of a figure's panels; they leave out the problem's name if it is one, and in the figure's."""
     names = {plot.problem for plot in plots}
     first_word = re.split(r"\W", next(iter(names), ""))[0]
-    if len(plots) > 1 and len(names) == 1 and first_word.lower() in figure_title.lower():
+    if len(names) == 1 and first_word.lower() in figure_title.lower():
         return [plot.setting for plot in plots]
     return [f"{plot.problem}\n{plot.setting}" for plot in plots]
 
@@ -110,12 +116,15 @@ def _draw_curve(axes: Axes, curve: Curve, shift: float) -> None:
     look = look_of(curve.method)
     budgets, errors = np.array(curve.line).T
     axes.plot(shift * budgets, errors, color=look.colour, ls=look.dashes, lw=1.4, zorder=3)
-    for point in curve.points:
-        x = shift * point.budget
-        axes.plot([x, x], [point.low, point.high], color=look.colour, lw=0.8, alpha=0.8, zorder=2)
-        ends = [end for end, is_open in ((point.low, point.open_low), (point.high, point.open_high)) if not is_open]
-        axes.plot([x] * len(ends), ends, marker="_", color=look.colour, ms=4.5, mew=0.8, ls="", alpha=0.8, zorder=2)
-        axes.plot(x, point.error, color=look.colour, marker=look.marker, ms=look.marker_size, mew=0, zorder=4)
+    x = [shift * point.budget for point in curve.points]
+    lows, highs = [point.low for point in curve.points], [point.high for point in curve.points]
+    axes.vlines(x, lows, highs, color=look.colour, lw=0.8, alpha=0.8, zorder=2)
+    caps = [(place, point.low) for place, point in zip(x, curve.points, strict=True) if not point.open_low]
+    caps += [(place, point.high) for place, point in zip(x, curve.points, strict=True) if not point.open_high]
+    at, ends = np.array(caps).reshape(-1, 2).T
+    axes.plot(at, ends, color=look.colour, marker="_", ms=4.5, mew=0.8, ls="", alpha=0.8, zorder=2)
+    errors_shown = [point.error for point in curve.points]
+    axes.plot(x, errors_shown, color=look.colour, marker=look.marker, ms=look.marker_size, mew=0, ls="", zorder=4)
 
 
 def _mark_off_scale(axes: Axes, marks: Sequence[OffScale]) -> None:
@@ -156,24 +165,39 @@ def _dress(axes: Axes, plot: ErrorPlot) -> None:
     axes.set_axisbelow(True)
 
 
-def _add_legend(figure: Figure, plots: Sequence[ErrorPlot]) -> None:
-    """Write below the plots which methods have something to show, and above that what is to be said of the others."""
+class Legend(NamedTuple):
+    """What stands below plots: lines of notes, and the methods that have something to show, this many in a row."""
+
+    notes: tuple[str, ...]
+    methods: tuple[str, ...]
+    columns: int
+
+
+def legend_lines(plots: Sequence[ErrorPlot], width: float) -> Legend:
+    """Return what stands below plots that are this many inches wide together."""
     methods = in_order({method for plot in plots for method in plot.methods})
+    notes = [line for note in shared_notes(plots) for line in wrapped(note, int(width * _CHARACTERS))] if plots else []
+    return Legend(tuple(notes), tuple(methods), max(1, min(len(methods), int(width / _ENTRY_WIDTH))))
+
+
+def _height(legend: Legend, sizes: int) -> float:
+    """Return how many inches the legend takes, with this many lines of sizes above plots."""
+    rows = -(-len(legend.methods) // legend.columns)
+    return 0.15 * len(legend.notes) + 0.2 * rows + 0.2 * bool(rows) + _SIZE_LINE / 72.0 * sizes
+
+
+def _add_legend(figure: Figure, legend: Legend) -> None:
     handles: list[Artist] = []
-    for method in methods:
-        look = look_of(method)
+    for look in map(look_of, legend.methods):
         handles.append(
             Line2D(
                 [], [], color=look.colour, marker=look.marker, ls=look.dashes, lw=1.4, ms=look.marker_size, mew=0,
                 label=look.label,
             )
         )  # fmt: skip
-    width = figure.get_figwidth()
-    columns = max(1, min(len(handles), int(width / _ENTRY_WIDTH)))
-    lines = [line for note in shared_notes(plots) for line in wrapped(note, int(width * _CHARACTERS))]
     figure.legend(
-        handles=handles, loc="outside lower center", ncols=columns, fontsize=9, frameon=False,
-        title="\n".join(lines), title_fontsize=8, alignment="left", handlelength=2.6,
+        handles=handles, loc="outside lower center", ncols=legend.columns, fontsize=9, frameon=False,
+        title="\n".join(legend.notes), title_fontsize=8, alignment="left", handlelength=2.6,
     )  # fmt: skip
 
 

@@ -21,8 +21,8 @@ h1 { font-size: 1.7em; line-height: 1.25; } h2 { font-size: 1.3em; margin: 2.4em
 h3 { font-size: 1.08em; margin: 1.8em 0 .4em; }
 a { color: var(--link); }
 .picture { overflow-x: auto; background: #fff; border: 1px solid var(--line); border-radius: 4px; }
-.picture img { display: block; width: 100%; height: auto; min-width: 46rem; }
-.picture.small img { width: auto; max-width: 100%; min-width: 0; margin: 0 auto; }
+.picture img { display: block; max-width: 100%; height: auto; min-width: 46rem; margin: 0 auto; }
+.picture.small img { min-width: 0; }
 figure { margin: .8em 0; }
 figcaption, .note, caption { color: var(--soft); font-size: .92em; text-align: left; }
 figcaption { margin-top: .4em; }
@@ -30,21 +30,21 @@ figcaption { margin-top: .4em; }
 table { border-collapse: collapse; }
 td, th { border: 1px solid var(--line); padding: .35em .6em; vertical-align: top; text-align: left; }
 th { background: var(--box); } td.number { text-align: right; white-space: nowrap; }
-td.formula { white-space: nowrap; }
+td.formula, td.verdict, tbody th { white-space: nowrap; } sup { line-height: 0; }
 caption { caption-side: bottom; padding-top: .5em; }
 nav, .facts { background: var(--box); border-radius: 4px; padding: .6em 1.1em; margin: 1em 0; }
-nav ul { margin: .3em 0; padding-left: 1.2em; } nav strong { font-size: 1.02em; }
+nav ul { margin: .3em 0; padding-left: 1.2em; } nav ul ul { columns: 13em; } nav strong { font-size: 1.02em; }
 dl { display: grid; grid-template-columns: minmax(7em, max-content) 1fr; gap: .25em 1em; margin: .6em 0; }
 dt { color: var(--soft); } dd { margin: 0; min-width: 0; }
 pre { background: var(--box); padding: .7em 1em; overflow-x: auto; border-radius: 4px; } code { font-size: .93em; }
 .holds { color: var(--good); font-weight: 600; } .part { color: var(--part); font-weight: 600; }
 .fails { color: var(--bad); font-weight: 600; } .depends { color: var(--open); font-weight: 600; }
 @media (max-width: 600px) { body { margin: 1em auto; padding: 0 .8em; } dl { grid-template-columns: 1fr; gap: 0; }
-  dd { margin-bottom: .5em; } td, th { padding: .3em .4em; } }
+  dd { margin-bottom: .5em; } td.verdict { white-space: normal; } td, th { padding: .3em .4em; } }
 @media print { :root { --text: #000; --soft: #333; --back: #fff; --box: #f4f4f4; --line: #999; --link: #000;
   --good: #00684f; --part: #805300; --bad: #a83200; --open: #6a3d9a; } body { max-width: none; margin: 0; }
   .picture, .scroll { overflow: visible; } .picture img { min-width: 0; max-height: 24cm; object-fit: contain; }
-  figure, tr, section.claim { break-inside: avoid; } h2, h3 { break-after: avoid; } }
+  figure, tr, .scroll, section.claim { break-inside: avoid; } h2, h3, .choice { break-after: avoid; } }
 """
 
 
@@ -63,6 +63,16 @@ def ident_of(title: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
 
 
+def typeset(text: str) -> str:
+    """Return plain text as HTML, its powers raised: T^(-1/2), T^-0.5 and 2^8."""
+    raised = re.sub(r"\^(?:\(([^()]+)\)|(-?\w+(?:\.\d+)?))", _raise, text)
+    return re.sub("\x01(.*?)\x02", r"<sup>\1</sup>", html.escape(raised))
+
+
+def _raise(match: re.Match[str]) -> str:
+    return f"\x01{(match[1] or match[2]).replace('-', '−')}\x02"
+
+
 def picture_section(title: str, text: str, picture: Path, ident: str = "") -> Section:
     """Return a section with a picture, embedded."""
     return Section(title, ident or ident_of(title), picture_figure(picture, title, text))
@@ -75,7 +85,7 @@ def text_section(title: str, text: str) -> Section:
 
 def list_section(title: str, sentences: Sequence[str]) -> Section:
     """Return a section with a list of sentences."""
-    items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in sentences)
+    items = "".join(f"<li>{typeset(sentence)}</li>" for sentence in sentences)
     return Section(title, ident_of(title), f"<ul>{items}</ul>" if items else "<p>Nowhere.</p>")
 
 
@@ -89,7 +99,7 @@ def picture_figure(picture: Path, alternative: str, caption: str, large: str = "
         image = f'<a href="{html.escape(large)}">{image}</a>'
     # Narrow pictures are not blown up, and need no room to scroll.
     kind = "picture small" if _png_width(data) < _NARROW else "picture"
-    note = f"<figcaption>{html.escape(caption)}</figcaption>" if caption else ""
+    note = f"<figcaption>{typeset(caption)}</figcaption>" if caption else ""
     return f'<figure><div class="{kind}">{image}</div>{note}</figure>'
 
 

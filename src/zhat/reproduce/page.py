@@ -11,12 +11,27 @@ from pathlib import Path
 import zhat
 from zhat.reproduce.claims import Claim
 from zhat.reproduce.experiment import FigurePlan
-from zhat.reproduce.html_parts import Section, contents, document, facts, ident_of, picture_figure, render, table
-from zhat.reproduce.paper_figures import NAMED_PANELS, paper_figure
+from zhat.reproduce.html_parts import (
+    Section,
+    contents,
+    document,
+    facts,
+    ident_of,
+    picture_figure,
+    render,
+    table,
+    typeset,
+)
+from zhat.reproduce.paper_figures import BEYOND, NAMED_PANELS, PaperFigure, paper_figure
+from zhat.reproduce.rate_rows import RateRow
 from zhat.theory import TableRow, table1
 
 _CLASSES = {
     "holds": "holds", "holds in part": "part", "does not hold": "fails", "depends on the reading": "depends",
+}  # fmt: skip
+_PLURALS = {
+    "holds": "hold", "holds in part": "hold in part", "does not hold": "do not hold",
+    "depends on the reading": "depend on the reading",
 }  # fmt: skip
 #: What claims are about, the panels they need, and the figures that have these.
 NEEDED_PANELS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
@@ -59,7 +74,7 @@ def write_index(
     seconds, command
         How long the run took and the command that started it, where they are known.
     """
-    sections = [*_figure_sections(figures), *extra]
+    sections = _figure_sections(figures, extra)
     after_figure1 = int(bool(figures) and paper_figure(figures[0].plan.name).number == 1)
     sections.insert(after_figure1, table1_section())
     parts = [
@@ -123,6 +138,37 @@ def table1_section() -> Section:
     )
 
 
+def slopes_section(rows: Sequence[RateRow]) -> Section:
+    """Return a table of slopes that the theorems' exponents do not hold, and what that means for each."""
+    title = "Where a slope lies outside the theorems' range"
+    if not rows:
+        return Section(title, ident_of(title), "<p>Nowhere.</p>")
+    cells = [
+        (
+            f"{row.function_class}, {row.estimate}",
+            typeset(f"d = {row.dim}, ν = {row.nu:g}, σ = {row.noise}, λ = {_power_of(row.c)}"),
+            _signed(f"{row.slope:.2f} ({row.low:.2f} to {row.high:.2f})"),
+            _signed(f"{_exponent(row.lower)} to {_exponent(row.upper)}"),
+            typeset(row.verdict),
+        )
+        for row in rows
+    ]
+    head = ("functions, estimate", "setting", "slope, 95% interval", "exponents", "what it means")
+    return Section(title, ident_of(title), table(head, cells))
+
+
+def _power_of(c: float) -> str:
+    return f"T^({Fraction(c).limit_denominator(64)})" if c else "1"
+
+
+def _exponent(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.2f}"
+
+
+def _signed(numbers: str) -> str:
+    return html.escape(numbers.replace("-", "−"))
+
+
 def _bounds(row: TableRow) -> str:
     """Return the cells of a row: one if the bounds match, two if not."""
     if row.matches:
@@ -133,7 +179,7 @@ def _bounds(row: TableRow) -> str:
 
 
 def _power(exponent: str) -> str:
-    return f"T<sup>{_symbols(exponent)}</sup>"
+    return f"<i>T</i><sup>{_symbols(exponent)}</sup>"
 
 
 def _symbols(text: str) -> str:
@@ -146,35 +192,38 @@ def _noise(a: float | None) -> str:
     return "Θ(1)" if a == 0 else f"Θ({_power(str(Fraction(a).limit_denominator(64)))})"
 
 
-def _figure_sections(figures: Sequence[ShownFigure]) -> list[Section]:
-    """Return a section for each figure of the paper, in its order; with parts where several of ours stand for one."""
-    groups: dict[int, list[ShownFigure]] = {}
+def _figure_sections(figures: Sequence[ShownFigure], extra: Sequence[Section]) -> list[Section]:
+    """Return a section for each figure of the paper, in its order, and one for all that it does not have."""
+    groups: dict[PaperFigure, list[ShownFigure]] = {}
     for figure in figures:
-        groups.setdefault(paper_figure(figure.plan.name).number, []).append(figure)
+        groups.setdefault(paper_figure(figure.plan.name), []).append(figure)
     sections = []
-    # What the paper does not have comes last.
-    for number in sorted(groups, key=lambda number: (number == 0, number)):
-        paper = paper_figure(groups[number][0].plan.name)
-        choice = f'<p class="note">{html.escape(paper.choice)}</p>'
-        ident = f"figure-{number}" if number else "not-in-the-paper"
-        # Several figures of ours, or one that is but a part of the paper's.
-        if len(groups[number]) > 1 or number in (0, 6):
-            parts = tuple(
-                Section(figure.plan.title, ident_of(figure.plan.name), _figure(figure, f"{paper.name}, "))
-                for figure in groups[number]
-            )
-            sections.append(Section(paper.heading, ident, choice, parts))
+    for paper in sorted(groups.keys() - {BEYOND}):
+        choice = f'<p class="note choice">{html.escape(paper.choice)}</p>'
+        ident = f"figure-{paper.number}"
+        if paper.in_parts:
+            sections.append(Section(paper.heading, ident, choice, _parts(paper, groups[paper])))
         else:
-            sections.append(Section(paper.heading, ident, choice + _figure(groups[number][0], f"{paper.name}, ")))
+            body = "".join(_figure(figure, paper.name) for figure in groups[paper])
+            sections.append(Section(paper.heading, ident, choice + body))
+    beyond = (*_parts(BEYOND, groups.get(BEYOND, [])), *extra)
+    if beyond:
+        sections.append(Section(BEYOND.heading, "not-in-the-paper", "", beyond))
     return sections
+
+
+def _parts(paper: PaperFigure, figures: Sequence[ShownFigure]) -> tuple[Section, ...]:
+    return tuple(
+        Section(figure.plan.title, ident_of(figure.plan.name), _figure(figure, paper.name)) for figure in figures
+    )
 
 
 def _figure(figure: ShownFigure, place: str) -> str:
     """Return a figure with its caption and links to its panels."""
     plan = figure.plan
-    alternative = f"{place}{plan.title}: {_count(len(figure.panels), 'plot')} of mean relative error over evaluations"
+    alternative = f"{place}, {plan.title}: {_count(len(figure.panels), 'plot')} of mean relative error over evaluations"
     if not figure.panels:
-        alternative = f"{place}{plan.title}: {plan.caption}"
+        alternative = f"{place}, {plan.title}: {plan.caption}"
     elif plan.map_of:
         alternative += ", and a map of the intensity"
     picture = picture_figure(figure.picture, alternative, plan.caption, f"figures/{plan.name}.pdf")
@@ -185,7 +234,8 @@ def _figure(figure: ShownFigure, place: str) -> str:
     )
     if not links:
         return picture
-    star = " ★: named in the paper's source." if NAMED_PANELS & set(figure.panels) else ""
+    named = sorted({NAMED_PANELS[name] for name in figure.panels if name in NAMED_PANELS})
+    star = f" ★: named in the paper's source, for Figure {' and '.join(map(str, named))}." if named else ""
     return f'{picture}<p class="note">Panels (problem, σ, λ): {links}.{star}</p>'
 
 
@@ -215,7 +265,7 @@ def _claims_line(claims: Sequence[Claim]) -> str:
     if not claims:
         return '<p><a href="claims.html">None of the paper\'s claims could be checked</a> with these figures.</p>'
     counts = [(verdict, sum(claim.verdict == verdict for claim in claims)) for verdict in _CLASSES]
-    words = ", ".join(f"{verdict} {count}" for verdict, count in counts if count)
+    words = ", ".join(f"{count} {verdict if count == 1 else _PLURALS[verdict]}" for verdict, count in counts if count)
     return f'<p><a href="claims.html">Which of the paper\'s claims held</a>: of {len(claims)}, {words}.</p>'
 
 
@@ -242,30 +292,30 @@ def _summary_table(claims: Sequence[Claim]) -> str:
     rows = [
         (
             str(number),
-            f'<a href="#claim-{number}">{html.escape(claim.sentence)}</a>',
+            f'<a href="#claim-{number}">{typeset(claim.sentence)}</a>',
             _verdict(claim.verdict),
             _counted(claim.n_held, claim.n_panels),
         )
         for number, claim in enumerate(claims, start=1)
     ]
-    return table(("", "claim", "verdict", "panels"), rows, classes=("number", "", "", "number"))
+    return table(("", "claim", "verdict", "panels"), rows, classes=("number", "", "verdict", "number"))
 
 
 def _claim(number: int, claim: Claim) -> str:
     pairs = [("in the paper", html.escape(claim.place))] if claim.place else []
-    pairs += [("verdict", _verdict(claim.verdict)), ("measured", html.escape(claim.measured))]
+    pairs += [("verdict", _verdict(claim.verdict)), ("measured", typeset(claim.measured))]
     if claim.n_panels:
         pairs.append(("panels", f"it holds in {_counted(claim.n_held, claim.n_panels)}"))
     if claim.sensitivity:
-        pairs.append(("readings", html.escape(claim.sensitivity)))
+        pairs.append(("readings", typeset(claim.sensitivity)))
     body = facts(pairs)
     if claim.readings:
         rows = [
             (html.escape(found.reading), _verdict(found.verdict), _counted(found.n_held, found.n_panels))
             for found in claim.readings
         ]
-        body += table(("reading", "verdict", "panels"), rows, classes=("", "", "number"))
-    title = html.escape(claim.sentence)
+        body += table(("reading", "verdict", "panels"), rows, classes=("", "verdict", "number"))
+    title = typeset(claim.sentence)
     return f'<section class="claim" id="claim-{number}"><h2>{number}. {title}</h2>{body}</section>'
 
 

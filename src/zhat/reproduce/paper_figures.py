@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-#: Panels whose file the paper's source names.
-NAMED_PANELS = frozenset({"mlp-0-5", "mlp-0.1-5", "mlp-0.1-10", "zhou2-0.01-0.5", "prod2-0.1-5"})
+#: Panels whose file the paper's source names, with the number of the figure it does so for.
+NAMED_PANELS = {"mlp-0-5": 5, "mlp-0.1-5": 5, "mlp-0.1-10": 5, "zhou2-0.01-0.5": 6, "prod2-0.1-5": 6}
 
 
 class PaperFigure(NamedTuple):
@@ -25,6 +25,11 @@ class PaperFigure(NamedTuple):
         return f"Figure {self.number}" if self.number else "Not in the paper"
 
     @property
+    def in_parts(self) -> bool:
+        """Whether figures of ours stand for parts of it."""
+        return self.number == _ADDITIONAL_ANALYTIC.number
+
+    @property
     def heading(self) -> str:
         """The heading of its section."""
         return f"{self.name}: {self.about}"
@@ -37,7 +42,8 @@ _ADDITIONAL_ANALYTIC = PaperFigure(
     "prod2-0.1-5 (last row), and the text adds Hennig's function; nothing tells which the others are. So here is every "
     "problem at every σ and λ of the paper's protocol, a figure for each problem.",
 )
-_BEYOND = PaperFigure(0, "what we added", "The paper has no such figure; the choice is ours.")
+#: Where figures go that the paper does not have.
+BEYOND = PaperFigure(0, "what we added", "The paper has no such figure.")
 _BY_NAME = {
     "figure1": PaperFigure(
         1,
@@ -76,4 +82,4 @@ def paper_figure(name: str) -> PaperFigure:
     """Return the paper's figure that a figure of ours stands for, in whole or in part."""
     if name in _BY_NAME:
         return _BY_NAME[name]
-    return _ADDITIONAL_ANALYTIC if name.startswith("appendix-") else _BEYOND
+    return _ADDITIONAL_ANALYTIC if name.startswith("appendix-") else BEYOND
