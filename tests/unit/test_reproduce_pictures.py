@@ -18,7 +18,7 @@ from zhat.reproduce.error_plot import (
 from zhat.reproduce.experiment import Panel, Series, figure_plan
 from zhat.reproduce.rate_rows import RateRow
 from zhat.reproduce.rates_draw import power_label, rates_picture
-from zhat.reproduce.styles import LABELS, STYLES, compared, in_order, look_of, mathematical, problem_name, setting_label
+from zhat.reproduce.styles import LABELS, STYLES, in_order, look_of, mathematical, problem_name, setting_label
 from zhat.reproduce.summary import PanelSummary
 
 BUDGETS = (8, 16, 32, 64)
@@ -154,19 +154,6 @@ def test_names_of_problems():
     assert problem_name("product-peak", 2) == "Product peak, 2-d"
     assert problem_name("airy-psf", 2, shifted=True) == "PSF, shifted"
     assert setting_label(0.5) == r"$\lambda = 0.5$"
-
-
-@pytest.mark.parametrize(
-    ("factor", "words"),
-    [
-        (3.14, "smaller by a factor 3.1"),
-        (0.83, "larger by a factor 1.2"),
-        (1.001, "the same"),
-        (0.0, "beyond comparison"),
-    ],
-)
-def test_words_follow_the_number(factor, words):
-    assert compared(factor) == words
 
 
 def test_no_formula_is_cut_in_two():

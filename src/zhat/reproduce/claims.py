@@ -11,10 +11,9 @@ from typing import Literal
 
 import numpy as np
 
-from zhat.reproduce.styles import compared
 from zhat.reproduce.summary import PanelSummary
 
-Verdict = Literal["holds", "holds in part", "does not hold", "depends on the reading"]
+Verdict = Literal["holds", "holds in part", "does not hold"]
 
 PLAIN = ("mc", "pc", "pc-mc")
 SURROGATE = ("mvs", "mvs-lmc")
@@ -22,27 +21,12 @@ LARGEST = 256
 
 
 @dataclass(frozen=True)
-class ReadingVerdict:
-    """A claim's verdict under one reading of what the paper leaves open, with its panels counted."""
-
-    reading: str
-    verdict: Verdict
-    n_held: int
-    n_panels: int
-
-
-@dataclass(frozen=True)
 class Claim:
-    """A sentence of the paper in our words, its place, what was measured, and whether it held, under which readings."""
+    """A sentence of the paper in our words, what was measured, and whether it held."""
 
     sentence: str
     measured: str
     verdict: Verdict
-    place: str = ""
-    n_held: int = 0
-    n_panels: int = 0
-    readings: tuple[ReadingVerdict, ...] = ()
-    sensitivity: str = ""
 
 
 class Evidence:
@@ -127,7 +111,7 @@ def _surrogates_win(evidence: Evidence) -> Claim | None:
     return Claim(
         "MVS and MVS-LMC have smaller errors than MC, PC and PC-MC, by margins that vary.",
         f"At T = 256 the better of MVS and MVS-LMC beats the best of the other three in {wins} of {len(panels)} "
-        f"panels; its error is {compared(factor)} in the geometric mean. Best of the five: {by_method}.",
+        f"panels; its error is smaller by a factor {factor:.2g} in the geometric mean. Best of the five: {by_method}.",
         _verdict(wins / len(panels)),
     )
 

@@ -15,8 +15,15 @@ from zhat.errors import InvalidArgument
 from zhat.reproduce.claims import check_claims, write_claims_csv
 from zhat.reproduce.draw import draw_figure, draw_panel
 from zhat.reproduce.experiment import FigurePlan, Panel, figure_names, figure_plan, select
-from zhat.reproduce.html_parts import Section, picture_section
-from zhat.reproduce.page import ShownFigure, command_line, slopes_section, write_claims, write_index
+from zhat.reproduce.page import (
+    Section,
+    ShownFigure,
+    command_line,
+    picture_section,
+    slopes_section,
+    write_claims,
+    write_index,
+)
 from zhat.reproduce.rate_rows import write_rates_csv
 from zhat.reproduce.rates import rates_plan, run_rates
 from zhat.reproduce.rates_draw import draw_rates

@@ -6,9 +6,9 @@ import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from importlib.metadata import version
 from pathlib import Path
 
-import zhat
 from zhat.reproduce.claims import Claim
 from zhat.reproduce.experiment import FigurePlan
 from zhat.reproduce.html_parts import (
@@ -25,6 +25,11 @@ from zhat.reproduce.html_parts import (
 from zhat.reproduce.paper_figures import BEYOND, NAMED_PANELS, PaperFigure, paper_figure
 from zhat.reproduce.rate_rows import RateRow
 from zhat.theory import TableRow, table1
+
+__all__ = [
+    "Section", "ShownFigure", "command_line", "list_section", "picture_section", "slopes_section", "write_claims",
+    "write_index",
+]  # fmt: skip
 
 _CLASSES = {
     "holds": "holds", "holds in part": "part", "does not hold": "fails", "depends on the reading": "depends",
@@ -242,7 +247,7 @@ def _figure(figure: ShownFigure, place: str) -> str:
 def _run_facts(
     trials: int, protocol: Mapping[str, str] | None, seconds: float | None, command: str
 ) -> list[tuple[str, str]]:
-    pairs = [("trials", f"{trials} a panel"), ("zhat", html.escape(zhat.__version__))]
+    pairs = [("trials", f"{trials} a panel"), ("zhat", html.escape(version("zhat")))]
     if protocol:
         pairs += [(name, html.escape(text)) for name, text in protocol.items()]
     if seconds is not None:
@@ -298,14 +303,14 @@ def _summary_table(claims: Sequence[Claim]) -> str:
         )
         for number, claim in enumerate(claims, start=1)
     ]
-    return table(("", "claim", "verdict", "panels"), rows, classes=("number", "", "verdict", "number"))
+    return table(("", "claim", "verdict", "counted"), rows, classes=("number", "", "verdict", "number"))
 
 
 def _claim(number: int, claim: Claim) -> str:
     pairs = [("in the paper", html.escape(claim.place))] if claim.place else []
     pairs += [("verdict", _verdict(claim.verdict)), ("measured", typeset(claim.measured))]
     if claim.n_panels:
-        pairs.append(("panels", f"it holds in {_counted(claim.n_held, claim.n_panels)}"))
+        pairs.append(("counted", f"it holds in {_counted(claim.n_held, claim.n_panels)} panels, or steps between them"))
     if claim.sensitivity:
         pairs.append(("readings", typeset(claim.sensitivity)))
     body = facts(pairs)
@@ -314,7 +319,7 @@ def _claim(number: int, claim: Claim) -> str:
             (html.escape(found.reading), _verdict(found.verdict), _counted(found.n_held, found.n_panels))
             for found in claim.readings
         ]
-        body += table(("reading", "verdict", "panels"), rows, classes=("", "verdict", "number"))
+        body += table(("reading", "verdict", "counted"), rows, classes=("", "verdict", "number"))
     title = typeset(claim.sentence)
     return f'<section class="claim" id="claim-{number}"><h2>{number}. {title}</h2>{body}</section>'
 

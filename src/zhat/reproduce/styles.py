@@ -88,13 +88,3 @@ def setting_label(inverse_temperature: float, noise_std: float | None = None, nu
     if nu is not None:
         parts.append(rf"\nu = {fraction(nu)}")
     return ", ".join(f"${part}$" for part in parts)
-
-
-def compared(factor: float) -> str:
-    """Return in words how an error compares with one that is ``factor`` times it."""
-    if not math.isfinite(factor) or factor <= 0:
-        return "beyond comparison"
-    shown = f"{max(factor, 1.0 / factor):.2g}"
-    if shown == "1":
-        return "the same"
-    return f"{'smaller' if factor > 1 else 'larger'} by a factor {shown}"
