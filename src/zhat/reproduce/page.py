@@ -23,7 +23,7 @@ pre { background: #f6f6f6; padding: 1em; overflow-x: auto; }
 .holds { color: #00684f; font-weight: 600; } .part { color: #8a5a00; font-weight: 600; }
 .fails { color: #a33c00; font-weight: 600; }
 """
-_CLASSES = {"holds": "holds", "holds in part": "part", "does not hold": "fails"}
+_CLASSES = {"holds": "holds", "holds in part": "part", "does not hold": "fails", "depends on the reading": "part"}
 
 
 @dataclass(frozen=True)
