@@ -6,7 +6,7 @@ import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from zhat.reproduce.claims import Claim
@@ -17,7 +17,9 @@ from zhat.reproduce.html_parts import (
     document,
     facts,
     ident_of,
+    list_section,
     picture_figure,
+    picture_section,
     render,
     table,
     typeset,
@@ -247,7 +249,7 @@ def _figure(figure: ShownFigure, place: str) -> str:
 def _run_facts(
     trials: int, protocol: Mapping[str, str] | None, seconds: float | None, command: str
 ) -> list[tuple[str, str]]:
-    pairs = [("trials", f"{trials} a panel"), ("zhat", html.escape(version("zhat")))]
+    pairs = [("trials", f"{trials} a panel"), ("zhat", _version())]
     if protocol:
         pairs += [(name, html.escape(text)) for name, text in protocol.items()]
     if seconds is not None:
@@ -255,6 +257,13 @@ def _run_facts(
     if command:
         pairs.append(("made by", f"<code>{html.escape(command)}</code>; the same command gives the same numbers"))
     return pairs
+
+
+def _version() -> str:
+    try:
+        return html.escape(version("zhat"))
+    except PackageNotFoundError:
+        return "not installed"
 
 
 def _duration(seconds: float) -> str:
