@@ -118,7 +118,7 @@ def _rates_sections(request: Request, open_bar: OpenBar) -> list[Section]:
     draw_rates(rows, folder / "rates", plan.title)
     return [
         picture_section(plan.title, plan.caption, folder / "rates.png"),
-        slopes_section([row for row in rows if not row.verdict.startswith("within")]),
+        slopes_section([row for row in rows if not row.verdict.startswith(("within", "not at odds"))]),
     ]
 
 

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+#: A space at which no line ends.
+NO_BREAK = "\u00a0"
 _STYLE = """
 :root { color-scheme: light dark; --text: #222; --soft: #555; --back: #fff; --box: #f4f5f7; --line: #ccc;
   --link: #0b57a4; --good: #00684f; --part: #805300; --bad: #a83200; --open: #6a3d9a; }
@@ -63,8 +65,10 @@ def ident_of(title: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
 
 
-def typeset(text: str) -> str:
-    """Return plain text as HTML, its powers raised: T^(-1/2), T^-0.5 and 2^8."""
+def typeset(text: str, joined: str = "") -> str:
+    """Return plain text as HTML, its powers raised: T^(-1/2), T^-0.5 and 2^8; no line ends at what is ``joined``."""
+    if joined:
+        text = text.replace(joined, joined.replace(" ", NO_BREAK))
     raised = re.sub(r"\^(?:\(([^()]+)\)|(-?\w+(?:\.\d+)?))", _raise, text)
     return re.sub("\x01(.*?)\x02", r"<sup>\1</sup>", html.escape(raised))
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from zhat.reproduce.claims import Claim
 from zhat.reproduce.experiment import FigurePlan
 from zhat.reproduce.html_parts import (
+    NO_BREAK,
     Section,
     contents,
     document,
@@ -26,6 +27,7 @@ from zhat.reproduce.html_parts import (
 )
 from zhat.reproduce.paper_figures import BEYOND, NAMED_PANELS, PaperFigure, paper_figure
 from zhat.reproduce.rate_rows import RateRow
+from zhat.reproduce.styles import CLASS_LABELS, fraction
 from zhat.theory import TableRow, table1
 
 __all__ = [
@@ -114,8 +116,9 @@ def write_claims(path: Path, claims: Sequence[Claim], trials: int, protocol: Map
         parts.append(
             f"<p>Sentences of the paper in our words, each with its place there, beside what {_count(trials, 'trial')} "
             f"a panel gave{under}. A claim about many panels holds where nine tenths of them agree, and in part where "
-            "half do. Where the paper leaves open how something was done, a table has the verdict under each reading. "
-            "Only claims whose panels were run are listed; <code>zhat reproduce all</code> checks them all.</p>"
+            "half do; counted are panels, or steps from one to the next. Where the paper leaves open how something was "
+            "done, a table has the verdict under each reading. Only claims whose panels were run are listed; "
+            "<code>zhat reproduce all</code> checks them all.</p>"
         )
         parts.append(_summary_table(claims))
         parts += [_claim(number, claim) for number, claim in enumerate(claims, start=1)]
@@ -152,8 +155,8 @@ def slopes_section(rows: Sequence[RateRow]) -> Section:
         return Section(title, ident_of(title), "<p>Nowhere.</p>")
     cells = [
         (
-            f"{row.function_class}, {row.estimate}",
-            typeset(f"d = {row.dim}, ν = {row.nu:g}, σ = {row.noise}, λ = {_power_of(row.c)}"),
+            f"{CLASS_LABELS[row.function_class]}, {row.estimate}",
+            typeset(f"d = {row.dim}, ν = {fraction(row.nu)}, σ = {row.noise}, λ = {_power_of(row.c)}", joined=" = "),
             _signed(f"{row.slope:.2f} ({row.low:.2f} to {row.high:.2f})"),
             _signed(f"{_exponent(row.lower)} to {_exponent(row.upper)}"),
             typeset(row.verdict),
@@ -173,7 +176,7 @@ def _exponent(value: float | None) -> str:
 
 
 def _signed(numbers: str) -> str:
-    return html.escape(numbers.replace("-", "−"))
+    return html.escape(numbers.replace("-", "−").replace(" ", NO_BREAK))
 
 
 def _bounds(row: TableRow) -> str:
@@ -319,11 +322,11 @@ def _claim(number: int, claim: Claim) -> str:
     pairs = [("in the paper", html.escape(claim.place))] if claim.place else []
     pairs += [("verdict", _verdict(claim.verdict)), ("measured", typeset(claim.measured))]
     if claim.n_panels:
-        pairs.append(("counted", f"it holds in {_counted(claim.n_held, claim.n_panels)} panels, or steps between them"))
+        pairs.append(("counted", f"it holds in {_counted(claim.n_held, claim.n_panels)}"))
     if claim.sensitivity:
         pairs.append(("readings", typeset(claim.sensitivity)))
     body = facts(pairs)
-    if claim.readings:
+    if len(claim.readings) > 1:
         rows = [
             (html.escape(found.reading), _verdict(found.verdict), _counted(found.n_held, found.n_panels))
             for found in claim.readings

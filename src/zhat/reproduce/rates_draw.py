@@ -15,12 +15,11 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from zhat.reproduce.rate_rows import ESTIMATES, RateRow
-from zhat.reproduce.styles import fraction
+from zhat.reproduce.styles import CLASS_LABELS, fraction
 
 #: Colour (Okabe and Ito's) and marker of each noise level.
 NOISE_STYLES: tuple[tuple[str, str], ...] = (("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"), ("#CC79A7", "D"))
 _ESTIMATE_LABELS = {"first batch": "First batch alone", "two batches": "Two batches"}
-_CLASS_LABELS = {"bumps": "bumps", "matern": "Matérn draws"}
 #: Room between the noise levels of a group, whose height is 1.
 _STEP = 0.28
 
@@ -75,7 +74,7 @@ def rates_picture(rows: Sequence[RateRow]) -> RatesPicture:
     return RatesPicture(
         tuple(columns),
         tuple(groups),
-        tuple(f"{_CLASS_LABELS[name]}, $d = {dim}$, $\\nu = {fraction(nu)}$" for name, dim, nu in groups),
+        tuple(f"{CLASS_LABELS[name]}, $d = {dim}$, $\\nu = {fraction(nu)}$" for name, dim, nu in groups),
         tuple(f"$\\sigma = {_noise(noise)}$" for noise in noises),
     )
 

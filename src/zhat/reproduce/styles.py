@@ -28,6 +28,8 @@ _PROBLEMS = {
     "synthetic": "Synthetic", "ackley": "Ackley", "alpine": "Alpine", "product-peak": "Product peak", "zhou": "Zhou",
     "hennig": "Hennig", "mlp": "MLP", "airy-psf": "PSF",
 }  # fmt: skip
+#: Classes of functions whose rates are measured.
+CLASS_LABELS = {"bumps": "bumps", "matern": "Matérn draws"}
 #: Numbers from here to there are written out.
 _PLAIN_NUMBERS = (1e-3, 1e4)
 
