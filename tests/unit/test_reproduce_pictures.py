@@ -10,6 +10,7 @@ from matplotlib.mathtext import MathTextParser
 from zhat.reproduce.draw import draw_figure, draw_panel, legend_lines, panel_titles, wrapped
 from zhat.reproduce.error_plot import (
     SMALLEST_ERROR,
+    budget_ticks,
     error_limits,
     error_plot,
     shared_notes,
@@ -84,6 +85,14 @@ def test_a_scale_is_never_narrow_nor_empty():
     assert high / low >= 29
     assert error_limits([math.nan, 1e9]) == (0.1, 10.0)
     assert low < 0.1 < high
+
+
+def test_budgets_are_labelled_where_there_is_room():
+    assert budget_ticks((8, 16, 32, 64, 128, 256)) == {n: str(n) for n in (8, 16, 32, 64, 128, 256)}
+    many = budget_ticks((256, 512, 1024, 4096, 16384, 65536, 131072, 262144))
+    assert list(many.values()) == ["$2^{18}$", "$2^{16}$", "$2^{14}$", "$2^{12}$", "$2^{10}$", "$2^{8}$"]
+    assert budget_ticks((1000, 20_000)) == {1000: "1000", 20_000: "20000"}
+    assert budget_ticks((64,)) == {64: "64"}
 
 
 def test_methods_without_data_are_named_with_their_reason_and_not_in_the_legend():

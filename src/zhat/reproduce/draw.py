@@ -19,7 +19,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLoca
 
 from zhat import problems
 from zhat.core.arrays import tensor_grid
-from zhat.reproduce.error_plot import Curve, ErrorPlot, OffScale, error_plot, shared_notes
+from zhat.reproduce.error_plot import Curve, ErrorPlot, OffScale, budget_ticks, error_plot, shared_notes
 from zhat.reproduce.experiment import FigurePlan, Illustration
 from zhat.reproduce.styles import in_order, look_of, setting_label
 from zhat.reproduce.summary import PanelSummary
@@ -152,7 +152,8 @@ def _mark_off_scale(axes: Axes, marks: Sequence[OffScale]) -> None:
 
 
 def _dress(axes: Axes, plot: ErrorPlot) -> None:
-    axes.set_xticks(plot.budgets, [str(budget) for budget in plot.budgets])
+    ticks = budget_ticks(plot.budgets)
+    axes.set_xticks(list(ticks), list(ticks.values()))
     axes.xaxis.set_minor_locator(NullLocator())
     if plot.limits[1] < _FEW_DECADES * plot.limits[0]:
         axes.yaxis.set_major_locator(LogLocator(base=10.0, subs=(1.0, 2.0, 5.0)))

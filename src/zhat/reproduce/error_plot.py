@@ -28,6 +28,8 @@ _BAND = 0.18
 _WIDE_GAP, _TAME_SHARE = 50.0, 0.7
 #: A scale spans at least this factor: less is noise that looks like a trend.
 _SMALLEST_SPAN = 30.0
+#: Labels of budgets: no more than this on an axis, and powers of two from this on.
+_MOST_TICKS, _LARGEST_PLAIN_BUDGET = 8, 10_000
 #: No budget larger than this is tried to find out what a method needs.
 _LARGEST_TRIED = 2**24
 
@@ -146,6 +148,21 @@ def _largest_tame(ordered: Sequence[float]) -> float:
         if ordered[place] > 1.0 and ordered[place] > _WIDE_GAP * ordered[place - 1]:
             return ordered[place - 1]
     return ordered[-1]
+
+
+def budget_ticks(budgets: Sequence[int]) -> dict[int, str]:
+    """Return the budgets that have room for a label, and it: as powers of two where they are large."""
+    places = {budget: math.log2(budget) for budget in sorted(budgets)}
+    as_powers = max(budgets) > _LARGEST_PLAIN_BUDGET and all(place.is_integer() for place in places.values())
+    room = (max(places.values()) - min(places.values())) / _MOST_TICKS
+    ticks: dict[int, str] = {}
+    last = -math.inf
+    # From the largest down, as that is the one to be read.
+    for budget in sorted(places, reverse=True):
+        if abs(places[budget] - last) >= room:
+            ticks[budget] = f"$2^{{{places[budget]:.0f}}}$" if as_powers else str(budget)
+            last = places[budget]
+    return ticks
 
 
 def series_name(series: Series) -> str:
