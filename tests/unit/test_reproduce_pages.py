@@ -97,7 +97,7 @@ def test_the_index_names_the_papers_figures_in_order_with_contents(tmp_path, pic
     names = ("figure1", "analytic", "mlp", "psf", "appendix-mlp", "appendix-zhou2", "appendix-prod2")
     figures = shown(picture, *names)
     extra = [picture_section("Rates", "slopes for λ = T^c", picture), list_section("Outside", ["σ = T^(-1/4)"])]
-    protocol = {"protocol": "literal", "grid of PC": "corners & ends"}
+    protocol = {"protocol": "literal", "grid of PC": "corners & ends\nnothing else"}
     page = tmp_path / "index.html"
     write_index(page, figures, [CLAIM], 7, extra, protocol, 754.0, "zhat reproduce all --trials 7")
     reader, text = read(page)
@@ -106,7 +106,7 @@ def test_the_index_names_the_papers_figures_in_order_with_contents(tmp_path, pic
     assert reader.idents == wanted
     assert [link[1:] for link in reader.links if link.startswith("#")] == wanted
     for words in (
-        "over 7 trials", "literal", "corners & ends", "13 minutes", "zhat reproduce all --trials 7",
+        "over 7 trials", "literal", "corners & ends", "nothing else", "13 minutes", "zhat reproduce all --trials 7",
         "1 depends on the reading", "our choice", "zhou2-0.01-0.5 ★", "named in the paper's source, for Figure 6",
     ):  # fmt: skip
         assert words in text
@@ -211,6 +211,7 @@ def test_powers_are_raised(text, expected):
 
 def test_small_parts():
     assert command_line(("mlp", "psf"), 5, ("mlp-0-5",)) == "zhat reproduce mlp psf --trials 5 --panel mlp-0-5"
+    assert command_line(("all",), 100, protocol="literal") == "zhat reproduce all --trials 100 --protocol literal"
     assert text_section("A & b", "<x>").body == "<pre>&lt;x&gt;</pre>"
     nested = Section("A & b", "a", "<p>x</p>", (Section("C", "c", ""),))
     assert render(nested) == (

@@ -79,7 +79,7 @@ def write_index(
     extra
         Sections that go below the figures.
     protocol
-        The name and the entries of the protocol that was run, each as text.
+        The name and the entries of the protocol that was run, each as text, of one line or several.
     seconds, command
         How long the run took and the command that started it, where they are known.
     """
@@ -101,9 +101,10 @@ def write_index(
     path.write_text(document("zhat: the paper, reproduced", parts), encoding="utf-8")
 
 
-def command_line(figures: Sequence[str], trials: int, panels: Sequence[str] = ()) -> str:
-    """Return the command that makes these figures."""
-    return " ".join(["zhat reproduce", *figures, f"--trials {trials}", *(f"--panel {panel}" for panel in panels)])
+def command_line(figures: Sequence[str], trials: int, panels: Sequence[str] = (), protocol: str = "") -> str:
+    """Return the command that makes these figures; without a protocol, it is the one that is taken unless told."""
+    options = [f"--trials {trials}", *(f"--panel {panel}" for panel in panels)]
+    return " ".join(["zhat reproduce", *figures, *options, *([f"--protocol {protocol}"] if protocol else [])])
 
 
 def write_claims(path: Path, claims: Sequence[Claim], trials: int, protocol: Mapping[str, str] | None = None) -> None:
@@ -254,7 +255,7 @@ def _run_facts(
 ) -> list[tuple[str, str]]:
     pairs = [("trials", f"{trials} a panel"), ("zhat", _version())]
     if protocol:
-        pairs += [(name, html.escape(text)) for name, text in protocol.items()]
+        pairs += [(name, typeset(text).replace("\n", "<br>")) for name, text in protocol.items()]
     if seconds is not None:
         pairs.append(("time", f"{_duration(seconds)}, without what earlier runs into this folder had finished"))
     if command:
