@@ -191,7 +191,7 @@ def shared_notes(plots: Sequence[ErrorPlot]) -> list[str]:
     if any(mark.above for plot in plots for mark in plot.off_scale):
         reading += "; arrows at the upper border: errors off the scale, with their size"
     if any(not mark.above for plot in plots for mark in plot.off_scale):
-        reading += "; at the lower border: errors that are rounding, or the error of the truth"
+        reading += "; arrows at the lower border: errors that are rounding, or the error of the truth"
     notes = [f"{reading}."]
     for sentence in dict.fromkeys(sentence for plot in plots for sentence in plot.refusals):
         concerned = [plot.problem for plot in plots if sentence in plot.refusals]

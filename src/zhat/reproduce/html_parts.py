@@ -35,7 +35,8 @@ th { background: var(--box); } td.number { text-align: right; white-space: nowra
 td.formula, td.verdict, tbody th { white-space: nowrap; } sup { line-height: 0; }
 caption { caption-side: bottom; padding-top: .5em; }
 nav, .facts { background: var(--box); border-radius: 4px; padding: .6em 1.1em; margin: 1em 0; }
-nav ul { margin: .3em 0; padding-left: 1.2em; } nav ul ul { columns: 13em; } nav strong { font-size: 1.02em; }
+nav ul { margin: .3em 0; padding-left: 1.2em; } nav ul ul { columns: 13em; column-gap: 2.5em; }
+nav strong { font-size: 1.02em; }
 dl { display: grid; grid-template-columns: minmax(7em, max-content) 1fr; gap: .25em 1em; margin: .6em 0; }
 dt { color: var(--soft); } dd { margin: 0; min-width: 0; }
 pre { background: var(--box); padding: .7em 1em; overflow-x: auto; border-radius: 4px; } code { font-size: .93em; }
