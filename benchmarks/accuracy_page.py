@@ -20,7 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.special import betainc
 
-from zhat.reproduce.draw import STYLES
+from zhat.reproduce.styles import STYLES
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS, DOCS = ROOT / "benchmarks" / "results", ROOT / "docs"

@@ -209,7 +209,7 @@ def verdicts(summaries):
 
 
 def test_claims_follow_the_numbers():
-    sentence = "MVS and MVS-LMC have smaller errors than MC, PC and PC-MC, by margins that vary."
+    sentence = "MVS and MVS-LMC outperform MC, PC and PC-MC, by varying margins."
     good = [summary(f"a-{k}", {}, 5.0, GOOD) for k in range(4)]
     bad = [summary(f"b-{k}", {}, 5.0, BAD) for k in range(4)]
     assert verdicts(good)[sentence] == "holds"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
@@ -14,8 +15,16 @@ from zhat.errors import InvalidArgument
 from zhat.reproduce.claims import check_claims, write_claims_csv
 from zhat.reproduce.draw import draw_figure, draw_panel
 from zhat.reproduce.experiment import FigurePlan, Panel, figure_names, figure_plan, select
-from zhat.reproduce.page import ShownFigure, list_section, picture_section, text_section, write_claims, write_index
-from zhat.reproduce.rate_rows import RateRow, write_rates_csv
+from zhat.reproduce.page import (
+    Section,
+    ShownFigure,
+    command_line,
+    picture_section,
+    slopes_section,
+    write_claims,
+    write_index,
+)
+from zhat.reproduce.rate_rows import write_rates_csv
 from zhat.reproduce.rates import rates_plan, run_rates
 from zhat.reproduce.rates_draw import draw_rates
 from zhat.reproduce.results import Results
@@ -24,7 +33,6 @@ from zhat.reproduce.split import run_split, split_plan
 from zhat.reproduce.split_draw import draw_split
 from zhat.reproduce.split_rows import split_sentence, write_rows
 from zhat.reproduce.summary import PanelSummary, summarise, write_csv, write_overview
-from zhat.theory import format_table1
 
 #: Opens a progress bar with a title; the bar takes (done, total).
 OpenBar = Callable[[str], AbstractContextManager[Report]]
@@ -81,6 +89,7 @@ def plan_fingerprint() -> str:
 
 def reproduce(request: Request, open_bar: OpenBar) -> Path:
     """Run what is missing, draw everything, and return the path of the page."""
+    start = time.perf_counter()
     plans = request.plans()
     known = {panel.name: panel for plan in plans for panel in plan.panels}
     panels = select(list(known.values()), request.panels)
@@ -102,12 +111,12 @@ def reproduce(request: Request, open_bar: OpenBar) -> Path:
     write_claims_csv(claims, request.out / "claims.csv")
     write_overview(summaries.values(), request.out / "overview.csv")
     page = request.out / "index.html"
-    table = text_section("Table 1: the theorems' rates", format_table1())
-    write_index(page, shown, claims, request.trials, [table, *extra])
+    command = command_line(request.figures, request.trials, request.panels)
+    write_index(page, shown, claims, request.trials, extra, seconds=time.perf_counter() - start, command=command)
     return page
 
 
-def _rates_sections(request: Request, open_bar: OpenBar) -> list[str]:
+def _rates_sections(request: Request, open_bar: OpenBar) -> list[Section]:
     """Measure the rates, draw them, and return what the page says of them."""
     plan = rates_plan()
     with open_bar("rates") as report:
@@ -118,14 +127,11 @@ def _rates_sections(request: Request, open_bar: OpenBar) -> list[str]:
     draw_rates(rows, folder / "rates", plan.title)
     return [
         picture_section(plan.title, plan.caption, folder / "rates.png"),
-        list_section(
-            "Where a slope lies outside the theorems' range",
-            [_sentence(row) for row in rows if not row.verdict.startswith("within")],
-        ),
+        slopes_section([row for row in rows if not row.verdict.startswith(("within", "not at odds"))]),
     ]
 
 
-def _split_sections(request: Request, open_bar: OpenBar) -> list[str]:
+def _split_sections(request: Request, open_bar: OpenBar) -> list[Section]:
     """Vary the split of the budget, draw the errors, and return what the page says of them."""
     plan = split_plan()
     with open_bar("split") as report:
@@ -138,16 +144,6 @@ def _split_sections(request: Request, open_bar: OpenBar) -> list[str]:
         picture_section(plan.title, plan.caption, folder / "split.png"),
         list_section("The best split of each panel", [split_sentence(one) for one in best]),
     ]
-
-
-def _sentence(row: RateRow) -> str:
-    bounds = ", ".join(
-        f"{name} {value:.2f}" for name, value in (("lower", row.lower), ("upper", row.upper)) if value is not None
-    )
-    return (
-        f"{row.function_class}, d = {row.dim}, ν = {row.nu:g}, σ = {row.noise}, c = {row.c:g}, {row.estimate}: slope "
-        f"{row.slope:.2f} ({row.low:.2f} to {row.high:.2f}), exponents {bounds}: {row.verdict}."
-    )
 
 
 def _in_order(names: Sequence[str]) -> list[str]:
