@@ -11,16 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from zhat.errors import InvalidArgument
-from zhat.reproduce.claims import check_claims, write_claims_csv
+from zhat.reproduce.claims import AS_RUN, check_claims, write_claims_csv
 from zhat.reproduce.draw import draw_figure, draw_panel
 from zhat.reproduce.experiment import FigurePlan, Panel, figure_names, figure_plan, select
 from zhat.reproduce.page import ShownFigure, list_section, picture_section, text_section, write_claims, write_index
+from zhat.reproduce.protocol import OURS, Protocol
 from zhat.reproduce.rate_rows import RateRow, write_rates_csv
 from zhat.reproduce.rates import rates_plan, run_rates
 from zhat.reproduce.rates_draw import draw_rates
+from zhat.reproduce.readings import readings_of
+from zhat.reproduce.remarks import remarks
 from zhat.reproduce.results import Results
-from zhat.reproduce.runner import Report, find_truths, one_thread_each, run_panels, worker_pool
-from zhat.reproduce.summary import PanelSummary, summarise, write_csv, write_overview
+from zhat.reproduce.runner import Report, find_designs, find_truths, one_thread_each, run_panels, worker_pool
+from zhat.reproduce.summary import PanelSummary, summarise, write_csv, write_overview, write_readings, write_truths
 from zhat.theory import format_table1
 
 #: Opens a progress bar with a title; the bar takes (done, total).
@@ -43,6 +46,8 @@ class Request:
         The folder for everything.
     workers
         Processes to spread trials over.
+    protocol
+        How the paper is read where it leaves something open.
     """
 
     figures: tuple[str, ...]
@@ -50,6 +55,7 @@ class Request:
     trials: int = 100
     panels: tuple[str, ...] = ()
     workers: int = 2
+    protocol: Protocol = OURS
 
     def plans(self) -> list[FigurePlan]:
         """Return the figures asked for, in the paper's order."""
@@ -65,10 +71,14 @@ class Request:
         return bool({"all", "rates"} & set(self.figures)) and not self.panels
 
 
-def plan_fingerprint() -> str:
-    """Return a fingerprint of the settings of all panels: results of others are not to be mixed with these."""
+def plan_fingerprint(protocol: Protocol = OURS) -> str:
+    """Return a fingerprint of the settings of all panels and trials: results of others are not to be mixed with these.
+
+    Protocols that only read the same trials otherwise have the same.
+    """
     panels = {panel for name in figure_names() for panel in figure_plan(name).panels}
-    return hashlib.sha256("\n".join(map(repr, sorted(panels))).encode()).hexdigest()[:16]
+    settings = [*map(repr, sorted(panels)), protocol.trial_settings()]
+    return hashlib.sha256("\n".join(settings).encode()).hexdigest()[:16]
 
 
 def reproduce(request: Request, open_bar: OpenBar) -> Path:
@@ -76,26 +86,55 @@ def reproduce(request: Request, open_bar: OpenBar) -> Path:
     plans = request.plans()
     known = {panel.name: panel for plan in plans for panel in plan.panels}
     panels = select(list(known.values()), request.panels)
-    results = Results(request.out, plan_fingerprint())
-    try:
-        with open_bar("true log Z") as report:
-            find_truths(panels, results, report)
-        with open_bar("trials") as report:
-            run_panels(panels, request.trials, results, request.workers, report)
-        summaries = {panel.name: summarise(panel, request.trials, results) for panel in panels}
-    finally:
-        results.close()
+    run_missing(panels, request, open_bar)
+    by_reading = read_panels(panels, request)
+    summaries = by_reading[AS_RUN]
     extra = _rates_sections(request, open_bar) if request.with_rates else []
     with open_bar("drawing") as report:
         shown = _draw_all(request, plans, summaries, report)
-    claims = check_claims(summaries.values())
+    others = {name: found.values() for name, found in by_reading.items() if name != AS_RUN}
+    claims = check_claims(summaries.values(), others)
     write_claims(request.out / "claims.html", claims, request.trials)
     write_claims_csv(claims, request.out / "claims.csv")
     write_overview(summaries.values(), request.out / "overview.csv")
+    write_readings(by_reading, request.out / "readings.csv")
     page = request.out / "index.html"
-    table = text_section("Table 1: the theorems' rates", format_table1())
-    write_index(page, shown, claims, request.trials, [table, *extra])
+    sections = [
+        list_section("Beside the claims", remarks(summaries.values())),
+        list_section(f"The protocol: {request.protocol.name}", request.protocol.in_words()),
+        text_section("Table 1: the theorems' rates", format_table1()),
+    ]
+    write_index(page, shown, claims, request.trials, [*sections, *extra])
     return page
+
+
+def run_missing(panels: Sequence[Panel], request: Request, open_bar: OpenBar) -> None:
+    """Finish the truths, the designs and the trials of panels, and keep them in the output folder."""
+    protocol, trials, workers = request.protocol, request.trials, request.workers
+    results = Results(request.out, plan_fingerprint(protocol))
+    try:
+        with open_bar("true log Z") as report:
+            find_truths(panels, results, report, workers, protocol.trapezoid_points)
+        write_truths(panels, results, protocol.trapezoid_points, request.out / "truths.csv")
+        with open_bar("designs") as report:
+            find_designs(panels, trials, results, workers, report, protocol)
+        with open_bar("trials") as report:
+            run_panels(panels, trials, results, workers, report, protocol)
+    finally:
+        results.close()
+
+
+def read_panels(panels: Sequence[Panel], request: Request) -> dict[str, dict[str, PanelSummary]]:
+    """Return the summaries of panels by name, as run and under every other reading of the same trials."""
+    run = request.protocol
+    results = Results(request.out, plan_fingerprint(run))
+    try:
+        return {
+            name: {panel.name: summarise(panel, request.trials, results, run, reading) for panel in panels}
+            for name, reading in {AS_RUN: run, **readings_of(run)}.items()
+        }
+    finally:
+        results.close()
 
 
 def _rates_sections(request: Request, open_bar: OpenBar) -> list[str]:

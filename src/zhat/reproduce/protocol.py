@@ -22,6 +22,7 @@ Grid = Literal["centres", "corners", "ends"]
 Starts = Literal["uniform", "first batch", "lowest"]
 Chains = Literal["independent", "continued"]
 Rule = Literal["exact", "trapezoid"]
+RULES: tuple[Rule, ...] = get_args(Rule)
 
 #: Two points an axis in the highest dimension of the paper, and more points than any memory should be asked for.
 FEWEST_TRAPEZOID_POINTS = 2**8
@@ -90,6 +91,30 @@ class Protocol:
     def noise_variance(self, noise_std: float) -> float:
         """Return ξ for noise of that standard deviation."""
         return noise_std**2 if self.xi == "noise variance" else self.xi
+
+    def in_words(self) -> list[str]:
+        """Return a sentence on each field."""
+        grids = {"centres": "cell centres", "corners": "lower corners", "ends": "a grid with both ends of every axis"}
+        starts = {"uniform": "uniformly", "first batch": "at random points of the first batch"}
+        rules = {
+            "exact": "exactly",
+            "trapezoid": f"by the trapezoidal rule with at most {self.trapezoid_points} points",
+        }
+        xi = "the noise variance" if self.xi == "noise variance" else f"{self.xi:g}"
+        return [
+            f"PC and PC-MC evaluate the energy at {grids[self.pc_grid]}.",
+            f"MC, PC and PC-MC are {'' if self.baselines_corrected else 'not '}corrected for noise by e^(−λ²σ²/2).",
+            f"Langevin chains start {starts.get(self.chain_starts, 'where the first batch has its lowest value')}; "
+            + ("all samples are states of one." if self.chains == "continued" else "each sample ends one of its own."),
+            f"At the boundary they {'bounce back' if self.boundary == 'reflect' else 'are clipped'}.",
+            f"The surrogate's ξ is {xi}.",
+            f"Fitted lengthscales lie between {self.lengthscale_bounds[0]:g} and {self.lengthscale_bounds[1]:g} edges "
+            f"of the cube, scales between {self.scale_bounds[0]:g} and {self.scale_bounds[1]:g} of the mean square.",
+            f"Z is found {rules[self.truth]}, Ẑ₁ {rules[self.first_integral]}.",
+            f"The first {self.initial_points} points of a design are random and differ between trials."
+            if self.initial_points
+            else "All trials have one design.",
+        ]
 
     def trial_settings(self) -> str:
         """Return, as text, what a trial comes out differently for: the rest only says how its columns are read."""
