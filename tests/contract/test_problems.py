@@ -79,6 +79,10 @@ def test_the_energies_are_the_ones_in_the_notes():
     x = np.array([0.7, -1.1])
     s = np.array([[1.0, 0.5], [0.5, 1.0]])
     assert zhat.problems.get("hennig").energy(x) == pytest.approx(math.sin(3 * np.linalg.norm(x)) ** 2 + x @ s @ x)
+    x = np.array([0.7, -1.1, 0.4])
+    s = 0.5 * (np.eye(3) + np.ones((3, 3)))
+    expected = math.sin(3 * np.linalg.norm(x)) ** 2 + x @ s @ x
+    assert zhat.problems.get("hennig", dim=3).energy(x) == pytest.approx(expected)
     assert zhat.problems.get("linear", slopes=[2.0, -3.0]).energy([0.5, 0.25]) == pytest.approx(-0.25)
     assert zhat.problems.get("linear", dim=3).energy(np.ones(3)) == pytest.approx(-6.0)
 
