@@ -4,7 +4,7 @@ BIN := .venv/bin
 # One BLAS thread a process: the tests run on every core already, and results do not depend on the machine.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test test-all coverage-tests mutants test-minimum test-newest lint bench accuracy cost two-batch-cost coverage noise plan certificate curve studies gallery docs clean
+.PHONY: demo test test-all coverage-tests mutants test-minimum test-newest lint bench accuracy cost two-batch-cost coverage noise plan certificate curve studies readings gallery docs clean
 
 demo: .venv/installed
 	$(ONE_THREAD) $(BIN)/zhat demo
@@ -77,6 +77,9 @@ curve: .venv/installed
 
 studies: .venv/installed
 	$(ONE_THREAD) $(BIN)/python benchmarks/studies.py
+
+readings: .venv/installed
+	$(ONE_THREAD) $(BIN)/python benchmarks/readings.py
 
 gallery: .venv/installed
 	$(ONE_THREAD) $(BIN)/python benchmarks/gallery.py

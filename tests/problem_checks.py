@@ -13,7 +13,7 @@ from zhat.problem.domain import Box
 EVERY = [
     *[("synthetic", {"dim": dim, "seed": 1}) for dim in (1, 2, 3, 4, 6)],
     *[(name, {"dim": dim}) for name in ("ackley", "alpine", "product-peak", "zhou") for dim in (1, 2, 3, 5)],
-    ("hennig", {}),
+    *[("hennig", {"dim": dim}) for dim in (1, 2, 3, 5)],
     ("mlp", {"seed": 3}),
     ("airy-psf", {}),
     ("airy-psf", {"shift": 0.05}),

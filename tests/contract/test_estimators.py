@@ -15,6 +15,8 @@ from zhat.surface.process import SurrogateSettings
 EVERY = {
     **METHODS,
     "pc corners": PiecewiseConstant(at="corner"),
+    "pc with its ends": PiecewiseConstant(at="ends"),
+    "pc-mc with its ends": PiecewiseConstantMonteCarlo(at="ends"),
     "pc-mc corners, quarter": PiecewiseConstantMonteCarlo(at="corner", split=0.25),
     "mvs, paper's model": MaximumVariance(SurrogateSettings(nu=2.5, lengthscale=0.2, constant_mean=False)),
     "mvs, choosing nu": MaximumVariance(SurrogateSettings(nu=(0.5, 2.5, math.inf), per_axis=True)),

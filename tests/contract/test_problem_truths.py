@@ -62,6 +62,8 @@ def test_the_truth_in_one_dimension_is_quads(name, inverse_temperature):
         ("zhou", {"dim": 2}, 30),
         ("product-peak", {"dim": 2}, 30),
         ("hennig", {}, 40),
+        ("hennig", {"dim": 1}, 40),
+        ("hennig", {"dim": 3}, 24),
         ("synthetic", {"dim": 3, "seed": 7}, 10),
         ("zhou", {"dim": 3}, 16),
     ],

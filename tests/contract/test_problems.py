@@ -79,6 +79,10 @@ def test_the_energies_are_the_ones_in_the_notes():
     x = np.array([0.7, -1.1])
     s = np.array([[1.0, 0.5], [0.5, 1.0]])
     assert zhat.problems.get("hennig").energy(x) == pytest.approx(math.sin(3 * np.linalg.norm(x)) ** 2 + x @ s @ x)
+    x = np.array([0.7, -1.1, 0.4])
+    s = 0.5 * (np.eye(3) + np.ones((3, 3)))
+    expected = math.sin(3 * np.linalg.norm(x)) ** 2 + x @ s @ x
+    assert zhat.problems.get("hennig", dim=3).energy(x) == pytest.approx(expected)
     assert zhat.problems.get("linear", slopes=[2.0, -3.0]).energy([0.5, 0.25]) == pytest.approx(-0.25)
     assert zhat.problems.get("linear", dim=3).energy(np.ones(3)) == pytest.approx(-6.0)
 
@@ -145,7 +149,7 @@ def test_the_description_has_a_row_for_each():
     assert [row.name for row in rows] == zhat.problems.names()
     assert all(isinstance(cell, str) for row in rows for cell in row)
     by_name = {row.name: row for row in rows}
-    assert (by_name["hennig"].dims, by_name["mlp"].dims, by_name["alpine"].domain) == ("2", "8", "[0, 10]^d")
+    assert (by_name["airy-psf"].dims, by_name["mlp"].dims, by_name["alpine"].domain) == ("2", "8", "[0, 10]^d")
     assert by_name["bumps"].options == "dim=2, width=0.25, height=1.0, seed=0"
     assert by_name["linear"].options == "dim, slopes"
     assert all(row.source == zhat.problems.get(row.name).source for row in rows)
@@ -167,7 +171,7 @@ def test_an_unknown_name_names_the_known_ones():
         ("ackley", {"dim": 21}, "dim is 21; wanted: .* at most 20"),
         ("zhou", {"dim": 2.5}, "dim is 2.5; wanted: a whole number"),
         ("zhou", {"dim": True}, "dim is True; wanted: a whole number"),
-        ("hennig", {"dim": 3}, "dim is 3; wanted: 2, the only one"),
+        ("airy-psf", {"dim": 3}, "dim is 3; wanted: 2, the only one"),
         ("mlp", {"dim": 2}, "dim is 2; wanted: 8, the only one"),
         ("airy-psf", {"dim": 1}, "dim is 1; wanted: 2, the only one"),
         ("airy-psf", {"shift": 0.7}, "shift is 0.7; wanted: a number from -0.5 to 0.5"),

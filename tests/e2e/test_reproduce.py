@@ -80,12 +80,36 @@ def test_everything_is_there_and_the_pages_need_no_other_file(tmp_path):
     assert "does not hold" in (tmp_path / "claims.html").read_text(encoding="utf-8")
 
 
+def test_a_protocol_of_ones_own_is_refused_with_the_line_or_run(tmp_path):
+    mine = tmp_path / "mine.toml"
+    mine.write_text('base = "literal"\n\npc_grid = "edges"\n')
+    code, _, errors = run(tmp_path / "out", "appendix-ackley1", "--protocol", mine)
+    assert code == 2
+    assert "mine.toml, line 3: pc_grid is 'edges'; wanted: one of 'centres', 'corners', 'ends'" in errors
+    assert not (tmp_path / "out").exists()
+    mine.write_text('base = "literal"\npc_grid = "ends"\ntrials = 2\n')
+    request = ("appendix-ackley1", "--panel", "ackley1-0-5", "--protocol", mine)
+    code, _, errors = run(tmp_path / "out", *request)
+    assert code == 0, errors
+    table = tables(tmp_path / "out")["ackley1-0-5.csv"].decode().splitlines()
+    assert {line.rsplit(",", 1)[1] for line in table[1:]} == {"2"}
+    # Designs differ between trials, so that MVS has a spread without noise.
+    assert all(float(line.split(",")[3]) > 0 for line in table if line.startswith("mvs,"))
+    truths = (tmp_path / "out" / "truths.csv").read_text(encoding="utf-8")
+    assert "ackley1,5,-4.16934002,100000," in truths
+    # The same folder is not for trials of another protocol.
+    code, _, errors = run(tmp_path / "out", *request[:-2])
+    assert code == 2
+    assert "holds results of other settings" in errors
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("figure7",), "figure is 'figure7'; wanted: one of analytic, appendix-ackley1"),
         (("mlp", "--panel", "mlp-0-7"), "panel is 'mlp-0-7'; wanted: one of mlp-0-0.5, mlp-0-5, mlp-0-10"),
         (("mlp", "--trials", "0"), "Invalid value for '--trials'"),
+        (("mlp", "--protocol", "litral"), "litral: there is no such file; wanted: ours, literal, or a protocol file"),
     ],
 )
 def test_what_is_unknown_is_refused_before_any_work(arguments, message, tmp_path):

@@ -7,7 +7,14 @@ import pytest
 
 import zhat
 from energies import skewed_1d, skewed_2d
-from zhat.estimators import MaximumVariance, PiecewiseConstant, SurrogateSettings, Task, TwoBatch
+from zhat.estimators import (
+    MaximumVariance,
+    PiecewiseConstant,
+    PiecewiseConstantMonteCarlo,
+    SurrogateSettings,
+    Task,
+    TwoBatch,
+)
 from zhat.estimators.monte_carlo import reweighted
 from zhat.estimators.piecewise import cells_per_axis, first_batch_size, grid
 
@@ -31,7 +38,8 @@ def test_errors_of_a_reweighted_curve_are_the_spread_of_many_of_them():
 def test_centres_and_corners():
     assert grid(2, 1, "centre").tolist() == [[0.25], [0.75]]
     assert grid(2, 1, "corner").tolist() == [[0.0], [0.5]]
-    assert len(grid(3, 2, "centre")) == 9
+    assert grid(3, 1, "ends").tolist() == [[0.0], [0.5], [1.0]]
+    assert len(grid(3, 2, "centre")) == len(grid(3, 2, "ends")) == 9
 
 
 def test_pc_is_the_midpoint_rule():
@@ -43,6 +51,27 @@ def test_pc_is_the_midpoint_rule():
 def test_pc_with_corners_samples_the_origin():
     result = zhat.estimate(skewed_2d, [(0, 1)] * 2, 2.0, 16, method=PiecewiseConstant(at="corner"))
     assert result.evaluations.x[0].tolist() == [0.0, 0.0]
+
+
+def test_pc_with_its_ends_weighs_all_points_the_same():
+    result = zhat.estimate(skewed_2d, [(0, 1)] * 2, 2.0, 9, method=PiecewiseConstant(at="ends"))
+    side = [0.0, 0.5, 1.0]
+    points = np.array([[x, y] for x in side for y in side])
+    assert result.log_z == pytest.approx(math.log(np.mean(np.exp(-2.0 * skewed_2d(points)))), abs=1e-12)
+    with pytest.raises(zhat.InvalidArgument, match="budget is 3; wanted: at least 4 for method 'pc' in 2 dimensions"):
+        zhat.estimate(skewed_2d, [(0, 1)] * 2, 2.0, 3, method=PiecewiseConstant(at="ends"))
+
+
+def test_pc_mc_with_its_ends_knows_the_cell_of_each_point():
+    # An energy that is constant in each of 2 x 2 cells: the grid's approximation is exact, and every residual is one.
+    def energy(x):
+        return float(np.floor(2 * min(x[0], 0.999)) + 10 * np.floor(2 * min(x[1], 0.999)))
+
+    result = zhat.estimate(
+        energy, [(0, 1)] * 2, 0.7, 12, method=PiecewiseConstantMonteCarlo(at="ends", split=0.4), seed=1
+    )
+    exact = math.log(np.mean(np.exp(-0.7 * np.array([0.0, 1.0, 10.0, 11.0]))))
+    assert result.log_z == pytest.approx(exact, abs=1e-12)
 
 
 def test_noise_is_corrected_for_where_raw_values_are_averaged():

@@ -6,7 +6,7 @@ from study_files import SHORTEST, energy, refused, study
 from zhat.errors import StudyFileError, ZhatError
 from zhat.estimators import METHODS
 from zhat.study.file import KEYS, read_study_file
-from zhat.study.lines import key_lines
+from zhat.util.toml_lines import key_lines
 
 
 @pytest.mark.parametrize(

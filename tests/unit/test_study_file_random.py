@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from study_files import MODEST, read, uncommented
 from zhat.errors import StudyFileError
 from zhat.study.file import KEYS, read_study_file
-from zhat.study.lines import key_lines
 from zhat.study.template import template
+from zhat.util.toml_lines import key_lines
 
 
 @MODEST

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from study_files import SHORTEST, read, refused, study
-from zhat.study.lines import MOST_PARTS, key_lines
+from zhat.util.toml_lines import MOST_PARTS, key_lines
 
 SIZE = 100_000
 PARTS = ".".join("a" for _ in range(SIZE // 2))

@@ -88,9 +88,14 @@ def reproduce(
         list[str],
         typer.Argument(help="all, rates, split, or names of figures: figure1, analytic, mlp, psf, appendix-..."),
     ],
-    trials: Annotated[int, typer.Option(min=1, help="Trials of each panel.")] = 100,
+    trials: Annotated[int | None, typer.Option(min=1, help="Trials of each panel; if none, the protocol's.")] = None,
     panel: Annotated[list[str] | None, typer.Option(help="Only this panel; may be given again.")] = None,
-    out: Annotated[Path, typer.Option(help="The folder for everything.")] = Path("reproduced"),
+    protocol: Annotated[
+        str, typer.Option(help="How the paper is read where it is silent: ours, literal, or a TOML file.")
+    ] = "ours",
+    out: Annotated[
+        Path | None, typer.Option(help="The folder for everything; reproduced, or reproduced-PROTOCOL, if none.")
+    ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes; one for each core unless told otherwise.")] = (
         os.cpu_count() or 1
     ),
@@ -101,10 +106,14 @@ def reproduce(
     """
     from zhat.reproduce.command import Request
     from zhat.reproduce.command import reproduce as run
+    from zhat.reproduce.protocol import OURS, find_protocol
     from zhat.view.progress import progress_bar
 
     start = time.perf_counter()
-    page = run(Request(tuple(figures), out, trials, tuple(panel or ()), workers), progress_bar)
+    read = find_protocol(protocol)
+    folder = out or Path("reproduced" if read == OURS else f"reproduced-{read.name}")
+    request = Request(tuple(figures), folder, trials or read.trials, tuple(panel or ()), workers, read)
+    page = run(request, progress_bar)
     Console().print(f"{page} ({(time.perf_counter() - start) / 60:.1f} minutes)", soft_wrap=True, highlight=False)
 
 

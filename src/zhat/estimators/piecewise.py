@@ -1,7 +1,8 @@
 """Piecewise-constant approximation (PC), and Monte Carlo on top of it (PC-MC): Holzmüller and Bach (2023), section 5.1.
 
 The cube is cut into kᵈ equal cells and the energy taken as constant in each. Its value there is the one at the cell's
-centre; the paper's remark that PC always samples (0, 0) means the lower corner, which is an option.
+centre. The paper's remark that PC always samples (0, 0) means another place: the lower corner of every cell, or equally
+spaced points with both ends of every axis among them, of which each lies in a cell of its own as well.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from zhat.protocol.estimator import Finding, without_values
 #: Up to this dimension a grid of a single cell is taken for what it is, the midpoint rule.
 SINGLE_CELL_DIM = 3
 
-At = Literal["centre", "corner"]
+At = Literal["centre", "corner", "ends"]
 
 
 def cells_per_axis(n: int, dim: int) -> int:
@@ -35,15 +36,17 @@ def cells_per_axis(n: int, dim: int) -> int:
 
 
 def grid(k: int, dim: int, at: At) -> FloatArray:
-    """Return one point for each of kᵈ cells, shape ``(kᵈ, d)``."""
+    """Return one point for each of kᵈ cells, shape ``(kᵈ, d)``; "ends" needs two cells an axis."""
+    if at == "ends":
+        return tensor_grid(np.linspace(0.0, 1.0, k), dim)
     axis = (np.arange(k) + (0.5 if at == "centre" else 0.0)) / k
     return tensor_grid(axis, dim)
 
 
-def _check_grid(task: Task, name: str, n: int) -> None:
+def _check_grid(task: Task, name: str, n: int, at: At) -> None:
     require_known_noise(task, name)
     require_own_points(task, name)
-    if cells_per_axis(n, task.dim) < 2 and task.dim > SINGLE_CELL_DIM:
+    if cells_per_axis(n, task.dim) < 2 and (task.dim > SINGLE_CELL_DIM or at == "ends"):
         factor = task.budget // n
         raise InvalidArgument(
             "budget",
@@ -67,8 +70,8 @@ class PiecewiseConstant:
     name: str = "pc"
 
     def check(self, task: Task) -> None:
-        """Refuse a dimension too high for the budget."""
-        _check_grid(task, self.name, task.budget)
+        """Refuse a dimension too high for the budget, and a single cell that is to have both ends."""
+        _check_grid(task, self.name, task.budget, self.at)
 
     def ask(self, task: Task, facts: Evaluations, pending: Points, n: int) -> FloatArray:
         """Return the next points of the grid."""
@@ -113,7 +116,7 @@ class PiecewiseConstantMonteCarlo:
 
     def check(self, task: Task) -> None:
         """Refuse a dimension too high for the grid's part of the budget."""
-        _check_grid(task, self.name, first_batch_size(task.budget, self.split))
+        _check_grid(task, self.name, first_batch_size(task.budget, self.split), self.at)
 
     def ask(self, task: Task, facts: Evaluations, pending: Points, n: int) -> FloatArray:
         """Return points of the grid, then, when all of it is told, draws."""
@@ -161,7 +164,7 @@ class PiecewiseConstantMonteCarlo:
         """Return the energies on the grid in the order of its cells, in whichever order they were told."""
         k = self._cells(task)
         n_cells = k**task.dim
-        # A corner belongs to the cell above it, rounding or not.
+        # A corner belongs to the cell above it, rounding or not; i/(k − 1) is inside cell i, or at the cube's face.
         inside = facts.unit[:n_cells] + (0.5 / k if self.at == "corner" else 0.0)
         return np.asarray(facts.y[:n_cells][np.argsort(self._cell_of(task, inside), kind="stable")])
 

@@ -132,7 +132,7 @@ def _bumps(dim: int = 2, width: float = 0.25, height: float = 1.0, seed: int = 0
 
 
 def _hennig(dim: int = 2) -> Recipe:
-    return _by_quadrature(formulas.hennig, -3.0, 3.0, _only_dim(dim, 2))
+    return _by_quadrature(formulas.hennig, -3.0, 3.0, _checked_dim(dim))
 
 
 def _linear(dim: int | None = None, slopes: float | Sequence[float] | None = None) -> Recipe:
@@ -166,7 +166,7 @@ _ENTRIES = {
     ),
     "alpine": Entry(_alpine, _ANY_DIM, "[0, 10]^d", f"Alpine function no. 1, on the domain of {_PAPER}"),
     "bumps": Entry(_bumps, _ANY_DIM, "[0, 1]^d", f"the lower bounds' hard class, {_PAPER}, appendix"),
-    "hennig": Entry(_hennig, "2", "[-3, 3]^2", f"the Hennig function as an energy, {_PAPER}, appendix"),
+    "hennig": Entry(_hennig, _ANY_DIM, "[-3, 3]^d", f"the Hennig function as an energy, {_PAPER}, appendix; 2-d there"),
     "linear": Entry(_linear, _ANY_DIM, "[0, 1]^d", "Holzmüller and Bach (2023)"),
     "mlp": Entry(_mlp, str(LAYERS[0]), f"[0, 1]^{LAYERS[0]}", f"a tanh network with Xavier weights, {_PAPER}"),
     "product-peak": Entry(_product_peak, _ANY_DIM, "[0, 1]^d", "Genz (1984), with a = 5 and u = 1/2"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -44,13 +45,14 @@ def zhou(x: FloatArray) -> FloatArray:
 
 
 def hennig(x: FloatArray) -> FloatArray:
-    """Return sin²(3‖x‖) + xᵀSx with S = [[1, ½], [½, 1]]; e^{-f} is the Hennig function.
+    """Return sin²(3‖x‖) + xᵀSx, where S has 1 on its diagonal and ½ beside it; e^{-f} is the Hennig function.
 
-    The paper prints f with the opposite sign beside e^{f}; see slip 2 of the reading notes.
+    The paper prints f with the opposite sign beside e^{f}; see slip 2 of the reading notes. Its x has two axes there;
+    more, or one, are the natural extension.
     """
-    first, second = x[:, 0], x[:, 1]
-    squares = np.square(first) + np.square(second)
-    return np.asarray(np.square(np.sin(3.0 * np.sqrt(squares))) + squares + first * second)
+    squares = sum(np.square(along) for along in x.T)
+    products = sum(one * other for one, other in itertools.combinations(x.T, 2))
+    return np.asarray(np.square(np.sin(3.0 * np.sqrt(squares))) + squares + products)
 
 
 @dataclass(frozen=True)

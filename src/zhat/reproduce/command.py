@@ -12,27 +12,31 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from zhat.errors import InvalidArgument
-from zhat.reproduce.claims import check_claims, write_claims_csv
+from zhat.reproduce.claims import AS_RUN, check_claims, write_claims_csv
 from zhat.reproduce.draw import draw_figure, draw_panel
 from zhat.reproduce.experiment import FigurePlan, Panel, figure_names, figure_plan, select
 from zhat.reproduce.page import (
     Section,
     ShownFigure,
     command_line,
+    list_section,
     picture_section,
     slopes_section,
     write_claims,
     write_index,
 )
+from zhat.reproduce.protocol import OURS, Protocol
 from zhat.reproduce.rate_rows import write_rates_csv
 from zhat.reproduce.rates import rates_plan, run_rates
 from zhat.reproduce.rates_draw import draw_rates
+from zhat.reproduce.readings import readings_of
+from zhat.reproduce.remarks import remarks
 from zhat.reproduce.results import Results
-from zhat.reproduce.runner import Report, find_truths, one_thread_each, run_panels, worker_pool
+from zhat.reproduce.runner import Report, find_designs, find_truths, one_thread_each, run_panels, worker_pool
 from zhat.reproduce.split import run_split, split_plan
 from zhat.reproduce.split_draw import draw_split
 from zhat.reproduce.split_rows import split_sentence, write_rows
-from zhat.reproduce.summary import PanelSummary, summarise, write_csv, write_overview
+from zhat.reproduce.summary import PanelSummary, summarise, write_csv, write_overview, write_readings, write_truths
 
 #: Opens a progress bar with a title; the bar takes (done, total).
 OpenBar = Callable[[str], AbstractContextManager[Report]]
@@ -54,6 +58,8 @@ class Request:
         The folder for everything.
     workers
         Processes to spread trials over.
+    protocol
+        How the paper is read where it leaves something open.
     """
 
     figures: tuple[str, ...]
@@ -61,6 +67,7 @@ class Request:
     trials: int = 100
     panels: tuple[str, ...] = ()
     workers: int = 2
+    protocol: Protocol = OURS
 
     def plans(self) -> list[FigurePlan]:
         """Return the figures asked for, in the paper's order."""
@@ -81,10 +88,14 @@ class Request:
         return bool({"all", "split"} & set(self.figures)) and not self.panels
 
 
-def plan_fingerprint() -> str:
-    """Return a fingerprint of the settings of all panels: results of others are not to be mixed with these."""
+def plan_fingerprint(protocol: Protocol = OURS) -> str:
+    """Return a fingerprint of the settings of all panels and trials: results of others are not to be mixed with these.
+
+    Protocols that only read the same trials otherwise have the same.
+    """
     panels = {panel for name in figure_names() for panel in figure_plan(name).panels}
-    return hashlib.sha256("\n".join(map(repr, sorted(panels))).encode()).hexdigest()[:16]
+    settings = [*map(repr, sorted(panels)), protocol.trial_settings()]
+    return hashlib.sha256("\n".join(settings).encode()).hexdigest()[:16]
 
 
 def reproduce(request: Request, open_bar: OpenBar) -> Path:
@@ -93,27 +104,55 @@ def reproduce(request: Request, open_bar: OpenBar) -> Path:
     plans = request.plans()
     known = {panel.name: panel for plan in plans for panel in plan.panels}
     panels = select(list(known.values()), request.panels)
-    results = Results(request.out, plan_fingerprint())
-    try:
-        with open_bar("true log Z") as report:
-            find_truths(panels, results, report)
-        with open_bar("trials") as report:
-            run_panels(panels, request.trials, results, request.workers, report)
-        summaries = {panel.name: summarise(panel, request.trials, results) for panel in panels}
-    finally:
-        results.close()
+    run_missing(panels, request, open_bar)
+    by_reading = read_panels(panels, request)
+    summaries = by_reading[AS_RUN]
     extra = _rates_sections(request, open_bar) if request.with_rates else []
     extra += _split_sections(request, open_bar) if request.with_split else []
     with open_bar("drawing") as report:
         shown = _draw_all(request, plans, summaries, report)
-    claims = check_claims(summaries.values())
-    write_claims(request.out / "claims.html", claims, request.trials)
+    others = {name: found.values() for name, found in by_reading.items() if name != AS_RUN}
+    claims = check_claims(summaries.values(), others)
+    write_claims(request.out / "claims.html", claims, request.trials, {"protocol": request.protocol.name})
     write_claims_csv(claims, request.out / "claims.csv")
     write_overview(summaries.values(), request.out / "overview.csv")
+    write_readings(by_reading, request.out / "readings.csv")
     page = request.out / "index.html"
-    command = command_line(request.figures, request.trials, request.panels)
-    write_index(page, shown, claims, request.trials, extra, seconds=time.perf_counter() - start, command=command)
+    protocol = {"protocol": request.protocol.name, "it reads": "\n".join(request.protocol.in_words())}
+    command = command_line(request.figures, request.trials, request.panels, request.protocol.name)
+    sections = [list_section("Beside the claims", remarks(summaries.values())), *extra]
+    seconds = time.perf_counter() - start
+    write_index(page, shown, claims, request.trials, sections, protocol, seconds, command)
     return page
+
+
+def run_missing(panels: Sequence[Panel], request: Request, open_bar: OpenBar) -> None:
+    """Finish the truths, the designs and the trials of panels, and keep them in the output folder."""
+    protocol, trials, workers = request.protocol, request.trials, request.workers
+    results = Results(request.out, plan_fingerprint(protocol))
+    try:
+        with open_bar("true log Z") as report:
+            find_truths(panels, results, report, workers, protocol.trapezoid_points)
+        write_truths(panels, results, protocol.trapezoid_points, request.out / "truths.csv")
+        with open_bar("designs") as report:
+            find_designs(panels, trials, results, workers, report, protocol)
+        with open_bar("trials") as report:
+            run_panels(panels, trials, results, workers, report, protocol)
+    finally:
+        results.close()
+
+
+def read_panels(panels: Sequence[Panel], request: Request) -> dict[str, dict[str, PanelSummary]]:
+    """Return the summaries of panels by name, as run and under every other reading of the same trials."""
+    run = request.protocol
+    results = Results(request.out, plan_fingerprint(run))
+    try:
+        return {
+            name: {panel.name: summarise(panel, request.trials, results, run, reading) for panel in panels}
+            for name, reading in {AS_RUN: run, **readings_of(run)}.items()
+        }
+    finally:
+        results.close()
 
 
 def _rates_sections(request: Request, open_bar: OpenBar) -> list[Section]:

@@ -15,12 +15,14 @@ from zhat.errors import FileError
 from zhat.reproduce.experiment import Series
 
 #: Rises whenever a trial would come out differently, so that old trials are not mixed with new ones.
-TRIALS_VERSION = 1
+TRIALS_VERSION = 2
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS about (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS truths (problem TEXT, inverse_temperature REAL, log_z REAL NOT NULL,
     PRIMARY KEY (problem, inverse_temperature));
+CREATE TABLE IF NOT EXISTS designs (family TEXT, trial INTEGER, points BLOB NOT NULL, dim INTEGER NOT NULL,
+    PRIMARY KEY (family, trial));
 CREATE TABLE IF NOT EXISTS trials (series TEXT, inverse_temperature REAL, trial INTEGER, log_z TEXT NOT NULL,
     PRIMARY KEY (series, inverse_temperature, trial));
 """
@@ -69,6 +71,19 @@ class Results:
                 "INSERT OR REPLACE INTO truths VALUES (?, ?, ?)", (problem, inverse_temperature, log_z)
             )
 
+    def design(self, family: str, trial: int) -> FloatArray | None:
+        """Return the design of a trial, shape ``(n, d)``, if it is known here."""
+        row = self._database.execute(
+            "SELECT points, dim FROM designs WHERE family = ? AND trial = ?", (family, trial)
+        ).fetchone()
+        return None if row is None else np.frombuffer(row[0]).reshape(-1, row[1])
+
+    def keep_design(self, family: str, trial: int, points: FloatArray) -> None:
+        """Keep a design."""
+        row = (family, trial, points.tobytes(), points.shape[1])
+        with self._database:
+            self._database.execute("INSERT OR REPLACE INTO designs VALUES (?, ?, ?, ?)", row)
+
     def finished(self, series: Series, inverse_temperature: float) -> set[int]:
         """Return the numbers of the finished trials."""
         rows = self._database.execute(
@@ -78,7 +93,7 @@ class Results:
         return {int(trial) for (trial,) in rows}
 
     def keep(self, series: Series, inverse_temperatures: Sequence[float], trial: int, log_z: FloatArray) -> None:
-        """Keep a trial: log Ẑ for each λ, budget and method. Once this returns it is on disk."""
+        """Keep a trial: log Ẑ for each λ, budget and column. Once this returns it is on disk."""
         key = series_key(series)
         rows = [
             (key, inverse_temperature, trial, json.dumps([[repr(value) for value in row] for row in table]))
@@ -88,13 +103,13 @@ class Results:
             self._database.executemany("INSERT OR REPLACE INTO trials VALUES (?, ?, ?, ?)", rows)
 
     def log_z(self, series: Series, inverse_temperature: float, trials: int) -> FloatArray:
-        """Return log Ẑ of the first ``trials`` trials, shape ``(trials, budgets, methods)``."""
+        """Return log Ẑ of the first ``trials`` trials, shape ``(trials, budgets, columns)``."""
         rows = self._database.execute(
             "SELECT log_z FROM trials WHERE series = ? AND inverse_temperature = ? AND trial < ? ORDER BY trial",
             (series_key(series), inverse_temperature, trials),
         ).fetchall()
         tables = [[[float(value) for value in row] for row in json.loads(text)] for (text,) in rows]
-        return np.array(tables).reshape(len(rows), len(series.budgets), len(series.methods))
+        return np.array(tables).reshape(len(rows), len(series.budgets), -1)
 
     def close(self) -> None:
         """Close the file."""

@@ -2,7 +2,7 @@
 
 Noisy trials need hundreds of surrogates for each problem, and no surrogate depends on λ. So each is evaluated once on
 a fixed set of points, which serves every λ: to 3-d a Gauss-Legendre grid whose cells shrink towards the faces, above
-a scrambled Sobol set.
+a scrambled Sobol set. The paper's trapezoidal rule is another such set.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 
 from zhat.core.arrays import FloatArray, Surface, sobol, tensor_grid
 from zhat.core.logspace import log_sum_exp
+from zhat.estimators.piecewise import cells_per_axis
 
 #: By dimension: cells an axis, with four nodes each.
 CELLS = {1: 1024, 2: 64, 3: 13}
@@ -49,6 +50,16 @@ class SharedGrid:
         axes = (places, bounds[:-1], bounds[1:], np.log(np.diff(bounds)))
         points, lower, upper, log_widths = (tensor_grid(axis, dim) for axis in axes)
         return cls(points, np.sum(log_widths, axis=1), lower, upper)
+
+    @classmethod
+    def trapezoid(cls, dim: int, n: int) -> SharedGrid:
+        """Return the grid of the trapezoidal rule with at most ``n`` points, as many on each axis."""
+        per_axis = cells_per_axis(n, dim)
+        places = np.linspace(0.0, 1.0, per_axis)
+        # Up to half way to the neighbours: a box has its point's weight as its volume, half as much at an end.
+        bounds = np.concatenate([[0.0], 0.5 * (places[1:] + places[:-1]), [1.0]])
+        points, lower, upper = (tensor_grid(axis, dim) for axis in (places, bounds[:-1], bounds[1:]))
+        return cls(points, np.sum(np.log(upper - lower), axis=1), lower, upper)
 
     def log_integral(self, values: FloatArray, inverse_temperature: float) -> float:
         """Return log ∫ e^{-λμ} from μ at the points."""

@@ -1,8 +1,8 @@
-"""One trial of one series: every method at every budget and λ, with all that can be shared computed once.
+"""Trials of one series: every column at every budget and λ, with all that can be shared computed once.
 
-A maximum-variance design does not depend on the values, nor a noiseless surrogate on the trial, nor any surrogate on
-λ; with budgets in powers of two the first batch of T is the whole of T/2. So a trial is one design, one surrogate for
-each size, and one evaluation of each on the quadrature points.
+A maximum-variance design does not depend on the values, nor any surrogate on λ; with budgets in powers of two the first
+batch of T is the whole of T/2. So a trial is one design, one surrogate for each size, and one evaluation of each on the
+quadrature points.
 """
 
 from __future__ import annotations
@@ -11,121 +11,97 @@ import math
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Protocol
 
 import numpy as np
 
-from zhat import problems
 from zhat.core.arrays import FloatArray
-from zhat.core.gp.process import GaussianProcess
 from zhat.core.integrate.sampling import langevin_endpoints
-from zhat.core.integrate.target import Target, target
 from zhat.core.logspace import log_mean_exp
 from zhat.errors import InvalidArgument
-from zhat.estimators import METHODS, Estimator, PiecewiseConstant, SurrogateSettings, Task
-from zhat.problem.domain import Box
-from zhat.problem.evaluations import Evaluations, Outcome
+from zhat.estimators import METHODS, Estimator, PiecewiseConstant, PiecewiseConstantMonteCarlo, Task
+from zhat.problem.evaluations import Evaluations
 from zhat.problem.points import Points
-from zhat.problems import NamedProblem
-from zhat.reproduce.experiment import Options, Series
-from zhat.reproduce.shared_grid import SharedGrid
+from zhat.reproduce.chains import STEPS, continued_samples, independent_samples
+from zhat.reproduce.columns import OTHER_MVS, OTHER_SHIFT, TWO_BATCHES, chain_columns, columns
+from zhat.reproduce.experiment import Series
+from zhat.reproduce.protocol import OURS, Protocol
+from zhat.reproduce.surrogates import (
+    Fitted,
+    Setting,
+    fitted_to,
+    noiseless_surrogates,
+    one_design,
+    rules_differ,
+    setting_of,
+)
 
-#: Methods that stand on the design and its surrogates; the others are cheap and run as they are.
-SURROGATE_METHODS = ("mvs", "mvs-lmc", "mvs-exact")
-VARIANT_ESTIMATORS: dict[str, Estimator] = {"pc-corner": PiecewiseConstant(at="corner")}
-
-
-@dataclass(frozen=True, eq=False)
-class Setting:
-    """What every trial of a problem under a model has in common."""
-
-    problem: NamedProblem
-    box: Box
-    model: SurrogateSettings
-    design: FloatArray
-    energies: FloatArray
-
-    def energy(self, unit: FloatArray) -> FloatArray:
-        """Return the exact energies at points of the unit cube."""
-        return np.asarray(self.problem.energy(self.box.to_user(unit)), dtype=float)
-
-
-class Distribution(Protocol):
-    """e^{-λμ} of one surrogate, for any λ."""
-
-    def log_integral(self, inverse_temperature: float) -> float:
-        """Return log ∫ e^{-λμ} over the unit cube."""
-
-    def draw(self, inverse_temperature: float, n: int, generator: np.random.Generator) -> FloatArray:
-        """Return draws from it."""
-
-
-class _OnSharedGrid:
-    """A noisy trial's surrogate: evaluated once, on the shared points."""
-
-    def __init__(self, process: GaussianProcess, grid: SharedGrid) -> None:
-        self._process = process
-        self._grid = grid
-        self._values = process.mean(grid.points)
-
-    def log_integral(self, inverse_temperature: float) -> float:
-        return self._grid.log_integral(self._values, inverse_temperature)
-
-    def draw(self, inverse_temperature: float, n: int, generator: np.random.Generator) -> FloatArray:
-        return self._grid.draw(self._process.mean, self._values, inverse_temperature, n, generator)
-
-
-class _Adaptive:
-    """A noiseless surrogate, the same for every trial and worth an integral of its own for each λ."""
-
-    def __init__(self, process: GaussianProcess, dim: int) -> None:
-        self._process = process
-        self._dim = dim
-        self._targets: dict[float, Target] = {}
-
-    def log_integral(self, inverse_temperature: float) -> float:
-        return self._target(inverse_temperature).log_integral.value
-
-    def draw(self, inverse_temperature: float, n: int, generator: np.random.Generator) -> FloatArray:
-        return self._target(inverse_temperature).draw(n, generator).points
-
-    def _target(self, inverse_temperature: float) -> Target:
-        if inverse_temperature not in self._targets:
-            generator = np.random.default_rng(0)
-            self._targets[inverse_temperature] = target(self._process.mean, inverse_temperature, self._dim, generator)
-        return self._targets[inverse_temperature]
+#: Columns that stand on the design and its surrogates and need no chains beside each other.
+SURROGATE_COLUMNS = ("mvs", *TWO_BATCHES, OTHER_MVS, OTHER_SHIFT)
+#: Columns that are no method of their own, but one with another grid.
+OTHER_GRIDS: dict[str, Estimator] = {
+    "pc-corner": PiecewiseConstant(at="corner"),
+    "pc-ends": PiecewiseConstant(at="ends"),
+    "pc-mc-corner": PiecewiseConstantMonteCarlo(at="corner"),
+    "pc-mc-ends": PiecewiseConstantMonteCarlo(at="ends"),
+}
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
-    """A surrogate and its distribution."""
+class _Cell:
+    """One column of one trial at one λ and budget, and where its random numbers come from."""
 
-    process: GaussianProcess
-    distribution: Distribution
+    series: Series
+    setting: Setting
+    column: str
+    inverse_temperature: float
+    budget: int
+    seed: list[int]
+
+    def residual_estimate(self, found: Fitted, points: FloatArray, generator: np.random.Generator) -> float:
+        """Return log Ẑ₁ + log R̂ from the second batch's points, with noise."""
+        noise_std, inverse_temperature = self.series.noise_std, self.inverse_temperature
+        y = self.setting.energy(points) + noise_std * generator.standard_normal(len(points))
+        residual = log_mean_exp(inverse_temperature * (found.process.mean(points) - y))
+        correction = 0.5 * (inverse_temperature * noise_std) ** 2
+        return found.distribution.log_integral(inverse_temperature) + residual - correction
 
 
-def run_trial(series: Series, trial: int, inverse_temperatures: Sequence[float]) -> FloatArray:
-    """Return log Ẑ on the unit cube for each λ, budget and method; NaN where a method cannot do that budget.
+def run_trial(
+    series: Series, trial: int, inverse_temperatures: Sequence[float], protocol: Protocol = OURS
+) -> FloatArray:
+    """Return log Ẑ on the unit cube for each λ, budget and column; NaN where a method cannot do that budget.
 
-    Shape ``(λ, budgets, methods)``. Everything random depends on the series, the trial and what it is for.
+    Shape ``(λ, budgets, columns)``. Everything random depends on the series, the trial and what it is for.
     """
-    setting = _setting(series.problem, series.options, series.nu, series.lengthscale, max(series.budgets))
-    result = np.full((len(inverse_temperatures), len(series.budgets), len(series.methods)), np.nan)
-    surrogates = _surrogates(series, setting, trial)
-    for row, inverse_temperature in enumerate(inverse_temperatures):
-        for column, budget in enumerate(series.budgets):
-            # All methods at one budget and λ are different draws from one generator: none depends on another's noise.
-            for place, method in enumerate(series.methods):
-                seed = _seed(series, trial, row_of(inverse_temperature), budget, place)
-                if method in SURROGATE_METHODS:
-                    value = _surrogate_estimate(
-                        series, setting, surrogates, method, inverse_temperature, budget, np.random.default_rng(seed)
-                    )
-                else:
-                    value = _plain_estimate(series, setting, method, inverse_temperature, budget, seed)
-                result[row, column, place] = value
-    return result
+    return run_trials(series, [trial], inverse_temperatures, protocol)[0]
+
+
+def run_trials(
+    series: Series,
+    trials: Sequence[int],
+    inverse_temperatures: Sequence[float],
+    protocol: Protocol = OURS,
+    designs: Sequence[FloatArray] | None = None,
+) -> list[FloatArray]:
+    """Return `run_trial` of some trials, which share what they can; ``designs`` are theirs, if they are known."""
+    setting = setting_of(series)
+    names = columns(series, protocol)
+    shape = (len(inverse_temperatures), len(series.budgets), len(names))
+    tables = []
+    surrogates: list[dict[int, Fitted]] = []
+    for number, trial in enumerate(trials):
+        design = None if designs is None else designs[number]
+        surrogates.append(_surrogates(series, protocol, trial, design))
+        table = np.full(shape, np.nan)
+        for place in np.ndindex(shape):
+            cell = _cell(series, setting, names, trial, inverse_temperatures, place)
+            if cell.column in SURROGATE_COLUMNS:
+                table[place] = _surrogate_estimate(cell, surrogates[-1], protocol)
+            elif cell.column in METHODS or cell.column in OTHER_GRIDS:
+                table[place] = _plain_estimate(cell)
+        tables.append(table)
+    _fill_chains(series, trials, inverse_temperatures, protocol, surrogates, tables)
+    return tables
 
 
 def row_of(inverse_temperature: float) -> int:
@@ -133,101 +109,166 @@ def row_of(inverse_temperature: float) -> int:
     return zlib.crc32(repr(float(inverse_temperature)).encode())
 
 
+def _cell(
+    series: Series,
+    setting: Setting,
+    names: Sequence[str],
+    trial: int,
+    inverse_temperatures: Sequence[float],
+    place: tuple[int, ...],
+) -> _Cell:
+    row, column, number = place
+    inverse_temperature, budget, name = inverse_temperatures[row], series.budgets[column], names[number]
+    # The methods of the series have their places for seeds; other columns, of which there may be more one day, a name.
+    purpose = number if number < len(series.methods) else zlib.crc32(name.encode())
+    seed = _seed(series, trial, row_of(inverse_temperature), budget, purpose)
+    return _Cell(series, setting, name, inverse_temperature, budget, seed)
+
+
 def _seed(series: Series, trial: int, *purpose: int) -> list[int]:
     label = f"{series.label} {series.noise_std!r}".encode()
     return [zlib.crc32(label), trial, *purpose]
 
 
-@lru_cache(maxsize=2)
-def _setting(problem: str, options: Options, nu: float, lengthscale: float, n: int) -> Setting:
-    entry = problems.get(problem, **dict(options))
-    box = Box.from_bounds(entry.bounds)
-    model = SurrogateSettings(nu=nu, lengthscale=lengthscale or None, constant_mean=False)
-    design = model.design(Task(entry.dim, 1.0, n), np.empty((0, entry.dim)), n)
-    return Setting(entry, box, model, design, np.asarray(entry.energy(box.to_user(design)), dtype=float))
-
-
-@lru_cache(maxsize=2)
-def _grid(dim: int) -> SharedGrid:
-    return SharedGrid.in_dimension(dim)
-
-
-def _sizes(series: Series) -> list[int]:
-    """Return the sizes of design that the series' budgets need: T for one batch, T/2 for two."""
-    return sorted({size for budget in series.budgets for size in (budget, budget // 2)})
-
-
-def _surrogates(series: Series, setting: Setting, trial: int) -> dict[int, Fitted]:
-    if not set(series.methods) & set(SURROGATE_METHODS):
+def _surrogates(series: Series, protocol: Protocol, trial: int, design: FloatArray | None) -> dict[int, Fitted]:
+    if not {"mvs", *TWO_BATCHES} & set(series.methods):
         return {}
-    if series.noise_std == 0:
-        return _noiseless_surrogates(series)
+    if protocol.initial_points == 0:
+        if series.noise_std == 0:
+            return noiseless_surrogates(series, protocol)
+        design = one_design(series, protocol)
+    if design is None:
+        design = one_design(series, protocol, trial)
+    energies = setting_of(series).energy(design)
     generator = np.random.default_rng(_seed(series, trial, 0))
-    y = setting.energies + series.noise_std * generator.standard_normal(len(setting.energies))
-    grid = _grid(setting.problem.dim)
-    fitted = {}
-    for size in _sizes(series):
-        process = _fit(series, setting, y, size)
-        fitted[size] = Fitted(process, _OnSharedGrid(process, grid))
-    return fitted
+    y = energies + series.noise_std * generator.standard_normal(len(energies))
+    return fitted_to(series, protocol, design, y)
 
 
-@lru_cache(maxsize=2)
-def _noiseless_surrogates(series: Series) -> dict[int, Fitted]:
-    setting = _setting(series.problem, series.options, series.nu, series.lengthscale, max(series.budgets))
-    fitted = {}
-    for size in _sizes(series):
-        process = _fit(series, setting, setting.energies, size)
-        fitted[size] = Fitted(process, _Adaptive(process, setting.problem.dim))
-    return fitted
-
-
-def _fit(series: Series, setting: Setting, y: FloatArray, size: int) -> GaussianProcess:
-    return setting.model.fit(setting.design[:size], y[:size], series.noise_std**2)[0]
-
-
-def _surrogate_estimate(
-    series: Series,
-    setting: Setting,
-    surrogates: dict[int, Fitted],
-    method: str,
-    inverse_temperature: float,
-    budget: int,
-    generator: np.random.Generator,
-) -> float:
-    if method == "mvs":
-        return surrogates[budget].distribution.log_integral(inverse_temperature)
-    n = budget - budget // 2
-    found = surrogates[budget // 2]
-    if method == "mvs-exact":
-        points = found.distribution.draw(inverse_temperature, n, generator)
+def _surrogate_estimate(cell: _Cell, surrogates: dict[int, Fitted], protocol: Protocol) -> float:
+    whole, half = surrogates[cell.budget], surrogates[cell.budget // 2]
+    inverse_temperature = cell.inverse_temperature
+    if cell.column == "mvs":
+        return whole.distribution.log_integral(inverse_temperature)
+    if cell.column in (OTHER_MVS, OTHER_SHIFT):
+        return _by_the_other_rule(cell, whole, half, protocol)
+    generator = np.random.default_rng(cell.seed)
+    n = cell.budget - cell.budget // 2
+    if cell.column == "mvs-exact":
+        points = half.distribution.draw(inverse_temperature, n, generator)
     else:
-        starts = generator.random((n, setting.problem.dim))
+        starts = generator.random((n, cell.setting.problem.dim))
         points = langevin_endpoints(
-            lambda x: found.process.mean_and_gradient(x)[1], inverse_temperature, starts, generator
+            lambda x: half.process.mean_and_gradient(x)[1],
+            inverse_temperature, starts, generator, boundary=protocol.boundary,
+        )  # fmt: skip
+    return cell.residual_estimate(half, points, generator)
+
+
+def _by_the_other_rule(cell: _Cell, whole: Fitted, half: Fitted, protocol: Protocol) -> float:
+    """Return log Ẑ₁ of the whole budget by the other rule, or what it adds to that of half of it."""
+    inverse_temperature = cell.inverse_temperature
+    # Most of a trial's time goes into evaluations on a rule's points: they are saved where both find the same.
+    differ = rules_differ(cell.series, inverse_temperature, protocol.trapezoid_points)
+    found = whole if cell.column == OTHER_MVS else half
+    mine = found.distribution.log_integral(inverse_temperature)
+    other = found.other.log_integral(inverse_temperature) if differ else mine
+    return other if cell.column == OTHER_MVS else other - mine
+
+
+@dataclass(frozen=True, eq=False)
+class _Chained:
+    """A cell whose second batch comes from chains that run beside others, with all that they need."""
+
+    place: tuple[int, int, int, int]
+    cell: _Cell
+    found: Fitted
+    generator: np.random.Generator
+    starts: FloatArray
+    noise: FloatArray
+
+
+def _fill_chains(
+    series: Series,
+    trials: Sequence[int],
+    inverse_temperatures: Sequence[float],
+    protocol: Protocol,
+    surrogates: Sequence[dict[int, Fitted]],
+    tables: Sequence[FloatArray],
+) -> None:
+    """Fill in the columns whose chains start elsewhere, or are continued."""
+    names = columns(series, protocol)
+    for name, (starts, chains) in chain_columns(protocol).items():
+        # Those of the methods themselves are there already.
+        if name not in names or name in SURROGATE_COLUMNS:
+            continue
+        chained = []
+        for number, trial in enumerate(trials):
+            for row, column in np.ndindex(len(inverse_temperatures), len(series.budgets)):
+                place = (row, column, names.index(name))
+                cell = _cell(series, setting_of(series), names, trial, inverse_temperatures, place)
+                found = surrogates[number][cell.budget // 2]
+                chained.append(_chained((number, *place), cell, found, starts, chains == "continued"))
+        samples = _continued(chained, protocol) if chains == "continued" else _independent(chained, protocol)
+        for one, points in zip(chained, samples, strict=True):
+            number, *within = one.place
+            tables[number][tuple(within)] = one.cell.residual_estimate(one.found, points, one.generator)
+
+
+def _chained(place: tuple[int, int, int, int], cell: _Cell, found: Fitted, starts: str, continued: bool) -> _Chained:
+    generator = np.random.default_rng(cell.seed)
+    dim, n = cell.setting.problem.dim, cell.budget - cell.budget // 2
+    n_chains = 1 if continued else n
+    if starts == "uniform":
+        at = generator.random((n_chains, dim))
+    elif starts == "first batch":
+        at = found.process.x[generator.integers(len(found.process.x), size=n_chains)]
+    else:
+        at = np.tile(found.lowest, (n_chains, 1))
+    noise = generator.standard_normal((n * STEPS, dim) if continued else (STEPS, n, dim))
+    return _Chained(place, cell, found, generator, at, noise)
+
+
+def _continued(chained: Sequence[_Chained], protocol: Protocol) -> list[FloatArray]:
+    return continued_samples(
+        [one.found.process for one in chained],
+        np.array([one.cell.inverse_temperature for one in chained]),
+        np.concatenate([one.starts for one in chained]),
+        [one.noise for one in chained],
+        protocol.boundary,
+    )
+
+
+def _independent(chained: Sequence[_Chained], protocol: Protocol) -> list[FloatArray]:
+    return [
+        independent_samples(
+            one.found.process,
+            np.full(len(one.starts), one.cell.inverse_temperature),
+            one.starts,
+            one.noise,
+            protocol.boundary,
         )
-    y = setting.energy(points) + series.noise_std * generator.standard_normal(n)
-    residual = log_mean_exp(inverse_temperature * (found.process.mean(points) - y))
-    correction = 0.5 * (inverse_temperature * series.noise_std) ** 2
-    return found.distribution.log_integral(inverse_temperature) + residual - correction
+        for one in chained
+    ]
 
 
-def _plain_estimate(
-    series: Series, setting: Setting, method: str, inverse_temperature: float, budget: int, seed: list[int]
-) -> float:
+def _plain_estimate(cell: _Cell) -> float:
     """Run a method that is cheap as it is, through its own ask and estimate."""
-    estimator = METHODS.get(method) or VARIANT_ESTIMATORS[method]
-    generator = np.random.default_rng(seed)
-    dim = setting.problem.dim
-    task = Task(dim, inverse_temperature, budget, series.noise_std, int(generator.integers(2**31)))
+    estimator = METHODS.get(cell.column) or OTHER_GRIDS[cell.column]
+    generator = np.random.default_rng(cell.seed)
+    dim, noise_std = cell.setting.problem.dim, cell.series.noise_std
+    task = Task(dim, cell.inverse_temperature, cell.budget, noise_std, int(generator.integers(2**31)))
     try:
         estimator.check(task)
     except InvalidArgument:
         return math.nan
     facts, nothing = Evaluations.empty(dim), Points.none(dim)
     while True:
-        unit = np.asarray(estimator.ask(task, facts, nothing, budget))
-        if len(unit) == 0:
+        unit = np.asarray(estimator.ask(task, facts, nothing, cell.budget))
+        n = len(unit)
+        if n == 0:
             return estimator.estimate(task, facts).log_z
-        y = setting.energy(unit) + series.noise_std * generator.standard_normal(len(unit))
-        facts = facts.extended(unit, unit, [Outcome(float(value)) for value in y])
+        y = cell.setting.energy(unit) + noise_std * generator.standard_normal(n)
+        number = np.arange(len(facts), len(facts) + n)
+        seconds, unknown = np.zeros(n), np.full(n, math.nan)
+        facts = facts.followed_by(Evaluations(unit, unit, y, ("",) * n, seconds, unknown, number=number))

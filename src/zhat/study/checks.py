@@ -1,82 +1,12 @@
-"""What a value in a study file must be. A check returns the value, or raises `Unfit` and says what it wants."""
+"""What a value in a study file must be, beside the checks of any TOML file."""
 
 from __future__ import annotations
 
-import difflib
-import math
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Iterable
 
 from zhat.errors import InvalidArgument, shown
 from zhat.problem.domain import Box
-from zhat.util.checks import as_whole
-
-T = TypeVar("T")
-Check = Callable[[object], T]
-
-#: TOML's whole numbers are those of 64 bits, and so are the database's.
-_LARGEST_WHOLE = 2**63 - 1
-
-
-class Unfit(Exception):
-    """A value that is not what is wanted. It never leaves `zhat.study`."""
-
-    def __init__(self, wanted: str) -> None:
-        self.wanted = wanted
-        super().__init__(wanted)
-
-
-def whole(at_least: int) -> Check[int]:
-    """Return a check for whole numbers of at least so much."""
-
-    def check(value: object) -> int:
-        found = as_whole(value)
-        if found is None or not at_least <= found <= _LARGEST_WHOLE:
-            raise Unfit(f"a whole number of at least {at_least} (and below 2^63)")
-        return found
-
-    return check
-
-
-def number(
-    wanted: str, above: float = -math.inf, at_least: float = -math.inf, at_most: float = math.inf
-) -> Check[float]:
-    """Return a check for finite numbers in a range."""
-
-    def check(value: object) -> float:
-        found = _finite(value)
-        if found is None or found <= above or not at_least <= found <= at_most:
-            raise Unfit(wanted)
-        return found
-
-    return check
-
-
-def text(value: object) -> str:
-    """Check for text that says something."""
-    # No operating system takes a NUL in a path or in a command.
-    if not isinstance(value, str) or not value.strip() or "\0" in value:
-        raise Unfit("text that is not empty")
-    return value
-
-
-def flag(value: object) -> bool:
-    """Check for true or false."""
-    if not isinstance(value, bool):
-        raise Unfit("true or false")
-    return value
-
-
-def one_of(choices: Iterable[str]) -> Check[str]:
-    """Return a check for one of a few words."""
-    accepted = tuple(choices)
-
-    def check(value: object) -> str:
-        if not isinstance(value, str) or value not in accepted:
-            raise Unfit(f"one of {listed(accepted)}{nearest(value, accepted)}")
-        return value
-
-    return check
+from zhat.util.toml_checks import Check, Unfit, listed, nearest, real
 
 
 def range_of(name: str) -> Check[tuple[float, float]]:
@@ -88,7 +18,7 @@ def range_of(name: str) -> Check[tuple[float, float]]:
         wanted = "[low, high], two finite numbers with low < high"
         if not isinstance(value, list) or len(value) != 2:
             raise Unfit(wanted)
-        low, high = map(_real, value)
+        low, high = map(real, value)
         if low is None or high is None:
             raise Unfit(wanted)
         try:
@@ -118,19 +48,6 @@ def some_of(axes: Iterable[str]) -> Check[tuple[str, ...]]:
     return check
 
 
-def one_or_several(check_one: Check[T]) -> Check[T | tuple[T, ...]]:
-    """Return a check for one value of a kind, or a list of them."""
-
-    def check(value: object) -> T | tuple[T, ...]:
-        if not isinstance(value, list):
-            return check_one(value)
-        if not value:
-            raise Unfit("a value, or a list of at least one")
-        return tuple(check_one(element) for element in value)
-
-    return check
-
-
 def command(value: object) -> tuple[str, ...]:
     """Check for a command: the program and its arguments."""
     wanted = 'a list of texts, the program and then its arguments, such as ["./simulate", "--x", "{x}"]'
@@ -139,32 +56,3 @@ def command(value: object) -> tuple[str, ...]:
     if not all(isinstance(word, str) and "\0" not in word for word in value) or not value[0].strip():
         raise Unfit(wanted)
     return tuple(value)
-
-
-def listed(words: Iterable[str]) -> str:
-    """Return words as a message lists them."""
-    return ", ".join(map(repr, words))
-
-
-def nearest(given: object, accepted: Iterable[str]) -> str:
-    """Return a question that names the accepted word most like the given one; "" if none is like it."""
-    if not isinstance(given, str):
-        return ""
-    by_lower_case = {word.lower(): word for word in accepted}
-    found = difflib.get_close_matches(given.lower(), by_lower_case, n=1)
-    return f" (did you mean {by_lower_case[found[0]]!r}?)" if found else ""
-
-
-def _real(value: object) -> float | None:
-    """Return a real number, NaN and infinite ones too, as a float; None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
-
-
-def _finite(value: object) -> float | None:
-    found = _real(value)
-    return found if found is not None and math.isfinite(found) else None

@@ -15,10 +15,11 @@ from zhat.estimators.settings import LARGEST_FAILED_SHARE
 from zhat.problem.energy import ENERGY, QUANTITIES
 from zhat.problem.task import NoiseKind
 from zhat.study import checks
-from zhat.study.checks import Unfit
 from zhat.study.document import Document
 from zhat.study.file_priors import prior_of_axis
 from zhat.study.store import Journal
+from zhat.util import toml_checks
+from zhat.util.toml_checks import Unfit
 
 #: The sections of a study file and their keys; None where the keys are the user's names.
 KEYS: dict[str, tuple[str, ...] | None] = {
@@ -164,19 +165,19 @@ def read_study_file(path: str | os.PathLike[str]) -> StudyFile:
         priors=priors,
         quantity=_quantity(document, with_prior=priors is not None),
         inverse_temperature=document.optional("study", "inverse_temperature", _temperatures, 1.0),
-        budget=document.required("study", "budget", checks.whole(at_least=1)),
-        seed=document.optional("study", "seed", checks.whole(at_least=0), None),
+        budget=document.required("study", "budget", toml_checks.whole(at_least=1)),
+        seed=document.optional("study", "seed", toml_checks.whole(at_least=0), None),
         method=document.optional("study", "method", _method, "auto"),
         noise_std=document.optional("study", "noise_std", _noise_std, 0.0),
         noise_kind=cast(
-            NoiseKind, document.optional("study", "noise_kind", checks.one_of(get_args(NoiseKind)), "energy")
+            NoiseKind, document.optional("study", "noise_kind", toml_checks.one_of(get_args(NoiseKind)), "energy")
         ),
         periodic=document.optional("study", "periodic", checks.some_of(bounds or priors or ()), ()),
-        journal=cast(Journal, document.optional("study", "journal", checks.one_of(get_args(Journal)), "wal")),
+        journal=cast(Journal, document.optional("study", "journal", toml_checks.one_of(get_args(Journal)), "wal")),
         largest_failed_share=document.optional("study", "largest_failed_share", _share, LARGEST_FAILED_SHARE),
         energy=_energy(document, absolute.parent),
         workers=_workers(document),
-        dask=document.optional("run", "dask", checks.text, None),
+        dask=document.optional("run", "dask", toml_checks.text, None),
         max_time=document.optional("run", "max_time", _max_time, None),
     )
 
@@ -198,20 +199,20 @@ def parse_duration(text: str) -> float:
     return seconds
 
 
-_temperatures = checks.one_or_several(
-    checks.number("a finite number above 0, or a list of at least one of them", above=0.0)
+_temperatures = toml_checks.one_or_several(
+    toml_checks.number("a finite number above 0, or a list of at least one of them", above=0.0)
 )
-_share = checks.number("a number from 0 to 1", at_least=0.0, at_most=1.0)
+_share = toml_checks.number("a number from 0 to 1", at_least=0.0, at_most=1.0)
 
 
 def _noise_std(value: object) -> float | None:
-    wanted = f"a finite number of at least 0, or 'learn'{checks.nearest(value, ['learn'])}"
-    return None if value == "learn" else checks.number(wanted, at_least=0.0)(value)
+    wanted = f"a finite number of at least 0, or 'learn'{toml_checks.nearest(value, ['learn'])}"
+    return None if value == "learn" else toml_checks.number(wanted, at_least=0.0)(value)
 
 
 def _max_time(value: object) -> float:
     if not isinstance(value, str):
-        return checks.number(_WANTED_DURATION, above=0.0)(value)
+        return toml_checks.number(_WANTED_DURATION, above=0.0)(value)
     try:
         return parse_duration(value)
     except InvalidArgument as error:
@@ -233,7 +234,7 @@ def _axes(document: Document) -> tuple[dict[str, tuple[float, float]] | None, di
 
 
 def _quantity(document: Document, with_prior: bool) -> str:
-    check = checks.one_of(QUANTITIES)
+    check = toml_checks.one_of(QUANTITIES)
     if with_prior:
         # One or the other might be meant, and the wrong one would give a wrong result without a word.
         return document.required("energy", "quantity", check)
@@ -245,7 +246,7 @@ def _database(document: Document, path: Path) -> Path:
     default = f"{path.stem if path.suffix.lower() == '.toml' else path.name}.db"
 
     def check(value: object) -> str:
-        name = checks.text(value)
+        name = toml_checks.text(value)
         if os.path.realpath(path.parent / name) == os.path.realpath(path):
             raise Unfit("another file than the study file itself")
         return name
@@ -254,7 +255,7 @@ def _database(document: Document, path: Path) -> Path:
 
 
 def _workers(document: Document) -> int:
-    workers = document.optional("run", "workers", checks.whole(at_least=1), 1)
+    workers = document.optional("run", "workers", toml_checks.whole(at_least=1), 1)
     if workers > 1 and "dask" in document.section("run"):
         wanted = "one of the two: a Dask cluster has workers of its own"
         raise document.refusal(("run", "workers"), f"is {workers} and there is run.dask too", wanted)
@@ -277,7 +278,7 @@ def _energy(document: Document, folder: Path) -> FunctionSpec | CommandSpec | No
     for key in section:
         if key not in accepted:
             problem = f"does not go with energy.{kinds[0]}"
-            raise document.refusal(("energy", key), problem, f"in this [energy], {checks.listed(accepted)}")
+            raise document.refusal(("energy", key), problem, f"in this [energy], {toml_checks.listed(accepted)}")
     return _function(document, folder) if kinds == ["function"] else _command(document, folder)
 
 
@@ -286,7 +287,7 @@ def _function(document: Document, folder: Path) -> FunctionSpec:
     return FunctionSpec(
         source=folder / source if source.endswith(".py") else source,
         name=name,
-        vectorized=document.optional("energy", "vectorized", checks.flag, False),
+        vectorized=document.optional("energy", "vectorized", toml_checks.flag, False),
     )
 
 
@@ -304,14 +305,14 @@ def _is_dotted_name(text: str) -> bool:
 
 
 def _command(document: Document, folder: Path) -> CommandSpec:
-    seconds = checks.number("a finite number of seconds above 0", above=0.0)
-    below = document.optional("energy", "folder", checks.text, None)
+    seconds = toml_checks.number("a finite number of seconds above 0", above=0.0)
+    below = document.optional("energy", "folder", toml_checks.text, None)
     return CommandSpec(
         command=document.required("energy", "command", checks.command),
         timeout=document.optional("energy", "timeout", seconds, None),
-        retries=document.optional("energy", "retries", checks.whole(at_least=0), 0),
+        retries=document.optional("energy", "retries", toml_checks.whole(at_least=0), 0),
         folder=None if below is None else folder / below,
-        keep_folders=document.optional("energy", "keep_folders", checks.flag, False),
+        keep_folders=document.optional("energy", "keep_folders", toml_checks.flag, False),
     )
 
 
@@ -319,4 +320,4 @@ def _method(value: object) -> str:
     """Return the name of a method, or the import path of one; whether it can be had is seen when it is wanted."""
     if isinstance(value, str) and ":" in value.strip(":"):
         return value
-    return checks.one_of((*METHODS, *registered()))(value)
+    return toml_checks.one_of((*METHODS, *registered()))(value)

@@ -8,7 +8,7 @@ from typing import Any
 
 from zhat.errors import InvalidArgument
 from zhat.problem.prior import IndependentPriors
-from zhat.study.checks import Check, Unfit, listed, nearest
+from zhat.util.toml_checks import Check, Unfit, listed, nearest
 
 _EXAMPLE = '{distribution = "norm", loc = 0, scale = 5}'
 

@@ -16,8 +16,8 @@ from typing import Protocol, TextIO
 from zhat.core.arrays import FloatArray
 from zhat.errors import TableError, shown
 from zhat.problem.energy import ENERGY, LOG_LIKELIHOOD, Quantity
-from zhat.study.checks import listed, nearest
 from zhat.study.csv_cells import number_cell, text_cell, text_of, time_cell
+from zhat.util.toml_checks import listed, nearest
 
 #: What the columns of a table of results may be called.
 _VALUE_COLUMNS = {ENERGY: ("y", "energy", "value"), LOG_LIKELIHOOD: ("log_likelihood", "logl", "y", "value")}

@@ -7,17 +7,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from zhat.core.arrays import FloatArray, GradientSurface, Surface
 from zhat.core.logspace import log_sum_exp
-from zhat.core.space.torus import Periodic, reflect
+from zhat.core.space.torus import Periodic, clip, reflect
 
 #: Draws whose mean energy is this many standard errors off are not draws from e^{-λg}.
 LARGEST_ENERGY_SHIFT = 4.0
 #: Uniform points that tell the energy which Langevin endpoints should have.
 N_REFERENCE = 4096
+
+
+#: What happens to a chain that leaves the cube: it bounces back, or is moved to the nearest point of the face.
+Boundary = Literal["reflect", "clip"]
+_INTO_CUBE = {"reflect": reflect, "clip": clip}
 
 
 @dataclass(frozen=True)
@@ -86,17 +92,61 @@ def langevin_endpoints(
     n_steps: int = 20,
     step_size: float = 1e-3,
     periodic: Periodic = (),
+    boundary: Boundary = "reflect",
 ) -> FloatArray:
-    """Return where the paper's Langevin steps lead: x ← x − β∇g(x) + √(2β/λ) ε, reflected at the boundary.
+    """Return where the paper's Langevin steps lead: x ← x − β∇g(x) + √(2β/λ) ε, kept in the cube.
 
     On periodic axes they go round.
     """
     points = starts
     noise_size = math.sqrt(2.0 * step_size / inverse_temperature)
+    into_cube = _INTO_CUBE[boundary]
     for _ in range(n_steps):
         noise = noise_size * generator.standard_normal(points.shape)
-        points = reflect(points - step_size * gradient(points) + noise, periodic)
+        points = into_cube(points - step_size * gradient(points) + noise, periodic)
     return points
+
+
+def langevin_states(
+    gradient: Surface,
+    inverse_temperatures: FloatArray,
+    starts: FloatArray,
+    noise: FloatArray,
+    n_steps: int = 20,
+    step_size: float = 1e-3,
+    boundary: Boundary = "reflect",
+) -> FloatArray:
+    """Return what chains that are continued come by, each after every so many steps.
+
+    Parameters
+    ----------
+    gradient
+        ∇g, shape ``(chains, d) -> (chains, d)``; every chain may have a g of its own.
+    inverse_temperatures
+        λ of each chain.
+    starts
+        Where each starts, shape ``(chains, d)``.
+    noise
+        Standard normal numbers, shape ``(states · n_steps, chains, d)``: they decide how many states there are.
+    n_steps
+        Steps from one state to the next.
+    step_size, boundary
+        β, and what happens at the faces of the cube.
+
+    Returns
+    -------
+    FloatArray
+        Shape ``(states, chains, d)``. Starts are not among the states.
+    """
+    points = starts
+    noise_size = np.sqrt(2.0 * step_size / inverse_temperatures)[:, None]
+    into_cube = _INTO_CUBE[boundary]
+    states = np.empty((len(noise) // n_steps, *starts.shape))
+    for step, own in enumerate(noise, start=1):
+        points = into_cube(points - step_size * gradient(points) + noise_size * own)
+        if step % n_steps == 0:
+            states[step // n_steps - 1] = points
+    return states
 
 
 def draw_langevin(

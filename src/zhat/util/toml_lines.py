@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 #: A key with the sections and keys that it belongs to, outermost first.
 KeyPath = tuple[str, ...]
 
-#: No key of a study file has as many parts. Those of a key with many more take `tomllib` hours, and mean nothing.
+#: No key of a file of ours has as many parts. Those of a key with many more take `tomllib` hours, and mean nothing.
 MOST_PARTS = 16
 
 _TOKENS = re.compile(
