@@ -58,8 +58,8 @@ def test_pc_with_its_ends_weighs_all_points_the_same():
     side = [0.0, 0.5, 1.0]
     points = np.array([[x, y] for x in side for y in side])
     assert result.log_z == pytest.approx(math.log(np.mean(np.exp(-2.0 * skewed_2d(points)))), abs=1e-12)
-    with pytest.raises(zhat.InvalidArgument, match="budget is 3; wanted: at least 4 for method 'pc' in 2 dimensions"):
-        zhat.estimate(skewed_2d, [(0, 1)] * 2, 2.0, 3, method=PiecewiseConstant(at="ends"))
+    # A single cell cannot have both ends.
+    assert grid(1, 2, "ends").tolist() == [[0.5, 0.5]]
 
 
 def test_pc_mc_with_its_ends_knows_the_cell_of_each_point():

@@ -36,17 +36,17 @@ def cells_per_axis(n: int, dim: int) -> int:
 
 
 def grid(k: int, dim: int, at: At) -> FloatArray:
-    """Return one point for each of kᵈ cells, shape ``(kᵈ, d)``; "ends" needs two cells an axis."""
-    if at == "ends":
+    """Return one point for each of kᵈ cells, shape ``(kᵈ, d)``. A single cell has its centre for both ends."""
+    if at == "ends" and k > 1:
         return tensor_grid(np.linspace(0.0, 1.0, k), dim)
-    axis = (np.arange(k) + (0.5 if at == "centre" else 0.0)) / k
+    axis = (np.arange(k) + (0.0 if at == "corner" else 0.5)) / k
     return tensor_grid(axis, dim)
 
 
-def _check_grid(task: Task, name: str, n: int, at: At) -> None:
+def _check_grid(task: Task, name: str, n: int) -> None:
     require_known_noise(task, name)
     require_own_points(task, name)
-    if cells_per_axis(n, task.dim) < 2 and (task.dim > SINGLE_CELL_DIM or at == "ends"):
+    if cells_per_axis(n, task.dim) < 2 and task.dim > SINGLE_CELL_DIM:
         factor = task.budget // n
         raise InvalidArgument(
             "budget",
@@ -70,8 +70,8 @@ class PiecewiseConstant:
     name: str = "pc"
 
     def check(self, task: Task) -> None:
-        """Refuse a dimension too high for the budget, and a single cell that is to have both ends."""
-        _check_grid(task, self.name, task.budget, self.at)
+        """Refuse a dimension too high for the budget."""
+        _check_grid(task, self.name, task.budget)
 
     def ask(self, task: Task, facts: Evaluations, pending: Points, n: int) -> FloatArray:
         """Return the next points of the grid."""
@@ -116,7 +116,7 @@ class PiecewiseConstantMonteCarlo:
 
     def check(self, task: Task) -> None:
         """Refuse a dimension too high for the grid's part of the budget."""
-        _check_grid(task, self.name, first_batch_size(task.budget, self.split), self.at)
+        _check_grid(task, self.name, first_batch_size(task.budget, self.split))
 
     def ask(self, task: Task, facts: Evaluations, pending: Points, n: int) -> FloatArray:
         """Return points of the grid, then, when all of it is told, draws."""
