@@ -9,7 +9,7 @@ from matplotlib.mathtext import MathTextParser
 
 from zhat.reproduce.draw import draw_figure, draw_panel, legend_lines, panel_titles, wrapped
 from zhat.reproduce.error_plot import (
-    SMALLEST_ERROR,
+    SMALLEST_DRAWN_ERROR,
     budget_ticks,
     error_limits,
     error_plot,
@@ -67,7 +67,7 @@ def test_errors_that_are_rounding_are_marked_below_in_a_band_of_their_own():
         (32, False, "$<10^{-8}$"), (64, False, "$<10^{-8}$"),
     ]  # fmt: skip
     assert plot.limits[0] < 0.1 * 1e-6
-    assert min(point.error for found in plot.curves for point in found.points) >= SMALLEST_ERROR
+    assert min(point.error for found in plot.curves for point in found.points) >= SMALLEST_DRAWN_ERROR
 
 
 def test_bars_are_half_a_deviation_and_open_where_they_leave_the_scale():

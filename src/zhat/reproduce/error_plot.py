@@ -17,7 +17,7 @@ from zhat.reproduce.summary import PanelSummary
 
 #: Errors outside of these are off the scale: below, they are rounding or the truth's own error; above, a few wild
 #: estimates would squeeze everything else.
-SMALLEST_ERROR, LARGEST_ERROR = 1e-8, 1e4
+SMALLEST_DRAWN_ERROR, LARGEST_DRAWN_ERROR = 1e-8, 1e4
 #: Means this large hold estimates whose error was cut off at e³⁰⁰.
 CUT_OFF = 1e125
 #: Room above and below the errors, as factors.
@@ -65,7 +65,7 @@ class OffScale(NamedTuple):
     def text(self) -> str:
         """The size of the error, in mathtext."""
         if not self.above:
-            return rf"$<{mathematical(SMALLEST_ERROR)}$"
+            return rf"$<{mathematical(SMALLEST_DRAWN_ERROR)}$"
         return rf"$>10^{{{int(math.log10(CUT_OFF))}}}$" if self.error >= CUT_OFF else _times(self.error)
 
 
@@ -130,13 +130,13 @@ def error_plot(summary: PanelSummary) -> ErrorPlot:
 
 def error_limits(errors: Sequence[float]) -> tuple[float, float]:
     """Return the limits of an axis for these errors: around all that are neither rounding nor wild."""
-    shown = sorted(error for error in errors if SMALLEST_ERROR <= error <= LARGEST_ERROR)
+    shown = sorted(error for error in errors if SMALLEST_DRAWN_ERROR <= error <= LARGEST_DRAWN_ERROR)
     if not shown:
         return 0.1, 10.0
     low, high = _BELOW * shown[0], _ABOVE * _largest_tame(shown)
     missing = math.sqrt(max(1.0, _SMALLEST_SPAN * low / high))
     low, high = low / missing, high * missing
-    if any(error < SMALLEST_ERROR for error in errors):
+    if any(error < SMALLEST_DRAWN_ERROR for error in errors):
         # A band at the bottom in which no other point lies under the arrows and their sizes.
         low *= (low / high) ** _BAND
     return low, high
@@ -233,7 +233,7 @@ def _point(budget: int, error: float, half: float, limits: tuple[float, float]) 
 
 
 def _within(error: float, limits: tuple[float, float]) -> bool:
-    return max(limits[0], SMALLEST_ERROR) <= error <= limits[1]
+    return max(limits[0], SMALLEST_DRAWN_ERROR) <= error <= limits[1]
 
 
 def _times(error: float) -> str:

@@ -47,7 +47,7 @@ from zhat.reproduce.split_rows import (
 __all__ = ["SplitPlan", "run_split", "split_plan"]
 
 #: Trials that a process is given at a time: enough to share its surrogates, few enough to lose little.
-TRIALS_A_JOB = 10
+TRIALS_A_SPLIT_JOB = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,11 +135,11 @@ def _key(plan: SplitPlan, panel: SplitPanel) -> str:
 def _finish(plan: SplitPlan, trials: int, outcomes: SplitOutcomes, workers: int, report: Report) -> None:
     """Find the truths and run the trials that are not kept yet."""
     todo: list[tuple[SplitPanel, tuple[int, ...], tuple[Cell, ...]]] = []
-    n_blocks = -(-trials // TRIALS_A_JOB)
+    n_blocks = -(-trials // TRIALS_A_SPLIT_JOB)
     for panel in plan.panels:
         finished = outcomes.finished(_key(plan, panel))
         for block in range(n_blocks):
-            block_trials = tuple(range(block * TRIALS_A_JOB, min((block + 1) * TRIALS_A_JOB, trials)))
+            block_trials = tuple(range(block * TRIALS_A_SPLIT_JOB, min((block + 1) * TRIALS_A_SPLIT_JOB, trials)))
             missing = {cell: [t for t in block_trials if (cell, t) not in finished] for cell in cells(plan)}
             left = tuple(sorted({t for of_cell in missing.values() for t in of_cell}))
             if left:

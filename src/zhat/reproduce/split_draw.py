@@ -21,7 +21,7 @@ METHOD_STYLES = {"mvs-lmc": ("#D55E00", "MVS-LMC"), "mvs-exact": ("#009E73", "MV
 #: Dashes, marker and whether it is filled, by budget, the smallest first.
 BUDGET_STYLES: tuple[tuple[str, str, bool], ...] = (("--", "o", False), ("-", "o", True), ("-.", "s", True))
 #: Errors beyond this are shown by an arrow at the border with their value: they would squeeze everything else.
-LARGEST_ERROR = 1e3
+LARGEST_SPLIT_ERROR = 1e3
 #: Where the axis spans less than this, 2 and 5 have numbers too.
 FEW_DECADES = 200.0
 COLUMNS = 3
@@ -56,7 +56,9 @@ def _draw_panel(axes: Axes, plan: SplitPlan, rows: Sequence[SplitRow], best: Seq
     axes.set_yscale("log")
     axes.axvline(0.5, color="#888888", ls=":", lw=1.2, zorder=1)
     axes.grid(which="major", axis="y", color="#E5E5E5", lw=0.7)
-    shown = [row.mean_absolute_relative_error for row in rows if row.mean_absolute_relative_error <= LARGEST_ERROR]
+    shown = [
+        row.mean_absolute_relative_error for row in rows if row.mean_absolute_relative_error <= LARGEST_SPLIT_ERROR
+    ]
     low, high = min(shown, default=1e-3), max(shown, default=1.0)
     # Room for the words below the lowest and above the highest curve, in shares of the decades between them.
     room = max((high / low) ** 0.22, 1.6)
@@ -110,7 +112,7 @@ def _point_beyond(axes: Axes, share: float, error: float, colour: str, is_filled
 
 def _mark_best(axes: Axes, one: BestSplit, others: Sequence[BestSplit]) -> None:
     """Mark the best share by a ring, and write its error on the side where no other ring is near."""
-    if one.error > LARGEST_ERROR:
+    if one.error > LARGEST_SPLIT_ERROR:
         return
     colour = METHOD_STYLES[one.method][0]
     axes.plot(one.share, one.error, "o", ms=10, mfc="none", mec=colour, mew=1.4, zorder=5)

@@ -12,7 +12,7 @@ from typing import Any
 from zhat import problems
 from zhat.errors import FileError, InvalidArgument
 
-METHODS = ("mvs-lmc", "mvs-exact")
+SPLIT_METHODS = ("mvs-lmc", "mvs-exact")
 
 Options = tuple[tuple[str, float | int], ...]
 
@@ -80,7 +80,7 @@ _PLAN: _Wanted = {
     "caption": (_is_text, "a text"),
     "shares": (_list_of(lambda share: _is_number(share) and 0 < share < 1), "a list of numbers between 0 and 1"),
     "budgets": (_list_of(_is_count), "a list of whole numbers of at least 1"),
-    "methods": (_list_of(lambda method: method in METHODS), f"a list of {' and '.join(METHODS)}"),
+    "methods": (_list_of(lambda method: method in SPLIT_METHODS), f"a list of {' and '.join(SPLIT_METHODS)}"),
     "trials": (_is_count, "a whole number of at least 1"),
     "panel": (_list_of(lambda panel: isinstance(panel, dict)), "tables [[panel]]"),
 }

@@ -31,7 +31,7 @@ from zhat.reproduce.shared_grid import SharedGrid
 #: Where the search for hyperparameters within a protocol's own bounds starts, as shares of the cube's diagonal.
 FIRST_LENGTHSCALES = (0.05, 0.2, 0.8)
 #: Where two rules find Z itself to this relative difference, they are taken to find the same Ẑ₁.
-NEGLIGIBLE = 1e-3
+SAME_RULES = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,11 +172,11 @@ def grid_for(dim: int, rule: Rule, trapezoid_points: int) -> SharedGrid:
 
 @lru_cache(maxsize=16)
 def rules_differ(series: Series, inverse_temperature: float, trapezoid_points: int) -> bool:
-    """Return whether the trapezoidal rule misses Z itself by more than `NEGLIGIBLE`."""
+    """Return whether the trapezoidal rule misses Z itself by more than `SAME_RULES`."""
     setting = setting_of(series)
     grids = [grid_for(setting.problem.dim, rule, trapezoid_points) for rule in RULES]
     exact, trapezoid = (grid.log_integral(setting.energy(grid.points), inverse_temperature) for grid in grids)
-    return abs(math.expm1(trapezoid - exact)) > NEGLIGIBLE
+    return abs(math.expm1(trapezoid - exact)) > SAME_RULES
 
 
 def _distribution(process: GaussianProcess, rule: Rule, protocol: Protocol, shared: bool) -> Distribution:

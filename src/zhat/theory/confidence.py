@@ -34,7 +34,7 @@ from zhat.util.checks import check_number, whole
 #: Places at which the lemma is taken together, at most; and what f − μ may do between them, as a share of the rest.
 MOST_PLACES = 65_536
 BETWEEN_SHARE = 0.05
-FIRST_CELLS = 8
+FIRST_PLACES = 8
 _POSITIVE = "a finite number above 0"
 _NOT_NEGATIVE = "a finite number of at least 0"
 _PROBABILITY = "above 0 and below 1"
@@ -129,11 +129,11 @@ def sup_error_bound(
     points = checked_points("points", points)
     dim = points.shape[1]
     _check(rkhs_norm, noise_std, xi, failure_probability)
-    if (FIRST_CELLS + 1) ** dim > MOST_PLACES:
-        raise InvalidArgument("points", points, f"at most {int(math.log(MOST_PLACES, FIRST_CELLS + 1))} dimensions")
+    if (FIRST_PLACES + 1) ** dim > MOST_PLACES:
+        raise InvalidArgument("points", points, f"at most {int(math.log(MOST_PLACES, FIRST_PLACES + 1))} dimensions")
     process = GaussianProcess.condition(kernel, points, np.zeros(len(points)), xi)
     norm = _error_norm(rkhs_norm, noise_std, xi, 0.5 * failure_probability, len(points))
-    cells = FIRST_CELLS if places_per_axis is None else whole("places_per_axis", places_per_axis, at_least=2) - 1
+    cells = FIRST_PLACES if places_per_axis is None else whole("places_per_axis", places_per_axis, at_least=2) - 1
     if (cells + 1) ** dim > MOST_PLACES:
         raise InvalidArgument("places_per_axis", places_per_axis, f"at most {MOST_PLACES} places in all")
     while True:

@@ -19,10 +19,10 @@ from zhat.errors import InvalidArgument
 from zhat.util.checks import check_number, whole
 
 #: By dimension: cells an axis to begin with (each is split once at least), and how many nodes there may be.
-FIRST_CELLS = {1: 16, 2: 8, 3: 4}
-MOST_NODES = {1: 65_536, 2: 262_144, 3: 524_288}
+FIRST_RESIDUAL_CELLS = {1: 16, 2: 8, 3: 4}
+MOST_RESIDUAL_NODES = {1: 65_536, 2: 262_144, 3: 524_288}
 #: By dimension: cells are split until the integrals' relative error is below this.
-TOLERANCE = {1: 1e-9, 2: 1e-9, 3: 1e-6}
+RESIDUAL_TOLERANCE = {1: 1e-9, 2: 1e-9, 3: 1e-6}
 _POSITIVE = "a finite number above 0"
 _NOT_NEGATIVE = "a finite number of at least 0"
 
@@ -76,7 +76,7 @@ def residual_variance(
         raise InvalidArgument("dim", dim, f"at most {max(CELL_NODES)}")
     _check(inverse_temperature, noise_std, n_draws)
     cells = _ResidualCells(energy, surrogate, int(dim), float(inverse_temperature))
-    quadrature_error = cells.refine(TOLERANCE[int(dim)], MOST_NODES[int(dim)])
+    quadrature_error = cells.refine(RESIDUAL_TOLERANCE[int(dim)], MOST_RESIDUAL_NODES[int(dim)])
     log_density, log_ratios = cells.nodes()
     log_residual = _log_average(log_density, log_ratios)
     spread = float(np.exp(log_density) @ np.expm1(np.minimum(log_ratios - log_residual, 300.0)) ** 2)
@@ -129,7 +129,7 @@ class _ResidualCells(GaussCells):
     def __init__(self, energy: Surface, surrogate: Surface, dim: int, inverse_temperature: float) -> None:
         self._energy, self._surrogate, self._inverse_temperature = energy, surrogate, inverse_temperature
         self._log_weights = np.sum(np.log(tensor_grid(axis_rule(dim)[1], dim)), axis=1)
-        super().__init__(dim, FIRST_CELLS[dim])
+        super().__init__(dim, FIRST_RESIDUAL_CELLS[dim])
 
     def refine(self, tolerance: float, most_nodes: int) -> float:
         """Split cells until every integral's relative error is below ``tolerance``; return the largest of them."""
