@@ -13,7 +13,7 @@ import pytest
 from pool_checks import until
 from zhat.evaluate import process
 from zhat.evaluate.supervision import Supervision, signals_later
-from zhat.evaluate.supervisor import await_end, end_groups, groups_that_run
+from zhat.evaluate.supervisor import MARK, await_end, end_groups, groups_that_run, marked_groups
 
 
 class Stop(Exception):
@@ -129,3 +129,18 @@ def test_a_supervisor_that_somebody_kills_is_replaced():
         supervision.begin(program.pid)
         supervision.close()
         assert program.wait(timeout=10) == -signal.SIGTERM
+
+
+def test_a_program_that_was_about_to_start_is_known_by_its_mark():
+    mark = f"mark-of-{os.getpid()}"
+    process = subprocess.Popen(["sleep", "60"], env={**os.environ, MARK: mark}, start_new_session=True)
+    try:
+        # Whoever started it is gone before it could say so.
+        assert groups_that_run(["+1\n", "-1\n", f"?{mark}\n"]) == {process.pid}
+        # What was said, or never started, is not looked for.
+        assert groups_that_run([f"?{mark}\n", "+7\n"]) == {7}
+        assert groups_that_run([f"?{mark}\n", "?\n"]) == set()
+        assert marked_groups("a mark that no program has", patience=0.05) == set()
+    finally:
+        process.kill()
+        process.wait()

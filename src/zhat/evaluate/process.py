@@ -99,7 +99,7 @@ def run(arguments: Sequence[str], folder: str | None, stdin: str | None, timeout
     process: subprocess.Popen[bytes] | None = None
     out, err = Tail(), Tail()
     try:
-        with _input(stdin) as given, signals_later(), SUPERVISION.starting():
+        with _input(stdin) as given, signals_later(), SUPERVISION.starting() as environment:
             # A session of its own is also a process group of its own, which can be ended as a whole.
             process = subprocess.Popen(
                 arguments,
@@ -108,6 +108,7 @@ def run(arguments: Sequence[str], folder: str | None, stdin: str | None, timeout
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 bufsize=0,
+                env=environment,
                 start_new_session=True,
             )
             SUPERVISION.begin(process.pid)

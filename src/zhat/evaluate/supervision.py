@@ -14,6 +14,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -48,11 +49,23 @@ class Supervision:
                 self._start()
 
     @contextlib.contextmanager
-    def starting(self) -> Iterator[None]:
-        """Surround the start of a program and the notice of it: the supervisor runs, and `no_more_starts` waits."""
+    def starting(self) -> Iterator[dict[str, str]]:
+        """Surround the start of a program, with the environment that it is given, and the notice of it, by `begin`.
+
+        Until then the supervisor runs and knows the program by a mark, and `no_more_starts` waits.
+        """
         with self._start_under_way:
             self.ready()
-            yield
+            mark = secrets.token_hex(8)
+            self._tell_of_start(mark)
+            try:
+                yield {**os.environ, supervisor.MARK: mark}
+            finally:
+                self._tell_of_start("")
+
+    def _tell_of_start(self, mark: str) -> None:
+        with self._lock:
+            self._tell(f"?{mark}\n")
 
     def no_more_starts(self, patience: float) -> None:
         """Wait for a start that is under way, but not longer than so many seconds; from then on there is none."""

@@ -2,7 +2,9 @@
 
 `zhat.evaluate.supervision` starts it as a script. It imports nothing of zhat, so that it is there at once. On its
 standard input it reads which process groups run, ``+123``, and which do no longer, ``-123``. When that input ends, the
-process that wrote it is gone, however it ended: even of one that was killed, the system closes the pipes.
+process that wrote it is gone, however it ended: even of one that was killed, the system closes the pipes. It may be
+gone between the start of a program and the notice of it. So before each start it says by which mark in its environment
+the program can be known, ``?mark``.
 """
 
 from __future__ import annotations
@@ -21,6 +23,10 @@ GRACE_SECONDS = 2.0
 LAST_SECONDS = 1.0
 #: Seconds between two looks at whether a process group is gone.
 GROUP_LOOK_SECONDS = 0.01
+#: The variable that marks a program, and seconds for which one is looked for that was about to start.
+MARK = "ZHAT_SUPERVISED"
+START_SECONDS = 1.0
+PROCESSES = "/proc"
 
 
 def main() -> int:
@@ -35,13 +41,36 @@ def main() -> int:
 def groups_that_run(lines: Iterable[str]) -> set[int]:
     """Return the process groups that were begun and have not ended when the lines end."""
     groups: set[int] = set()
+    about_to_start = ""
     for line in lines:
-        number = int(line[1:])
-        if line.startswith("+"):
-            groups.add(number)
+        kind, text = line[0], line[1:].strip()
+        if kind == "?":
+            about_to_start = text
+        elif kind == "+":
+            groups.add(int(text))
+            about_to_start = ""
         else:
-            groups.discard(number)
-    return groups
+            groups.discard(int(text))
+    return groups | (marked_groups(about_to_start, START_SECONDS) if about_to_start else set())
+
+
+def marked_groups(mark: str, patience: float) -> set[int]:
+    """Return the process groups of programs with a mark, which may be about to start; none where nobody can tell."""
+    wanted = f"{MARK}={mark}".encode()
+    deadline = time.monotonic() + patience
+    while os.path.isdir(PROCESSES):
+        found: set[int] = set()
+        for name in filter(str.isdigit, os.listdir(PROCESSES)):
+            # Of a process of another user, or one that has ended by now, there is nothing to read.
+            with contextlib.suppress(OSError):
+                with open(f"{PROCESSES}/{name}/environ", "rb") as file:
+                    is_marked = wanted in file.read().split(b"\0")
+                if is_marked:
+                    found.add(os.getpgid(int(name)))
+        if found or time.monotonic() > deadline:
+            return found
+        time.sleep(GROUP_LOOK_SECONDS)
+    return set()
 
 
 def end_groups(groups: Iterable[int], grace: float = GRACE_SECONDS) -> None:
