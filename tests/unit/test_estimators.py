@@ -101,6 +101,24 @@ def test_the_first_batch_of_a_budget_is_the_whole_of_half_the_budget():
     assert both.diagnostics["log_z_first_batch"] == pytest.approx(half.log_z, abs=1e-12)
 
 
+def test_what_is_given_is_no_part_of_the_budget_that_is_split():
+    task = Task(dim=2, inverse_temperature=1.0, budget=30, seed=0, n_given=10)
+    assert TwoBatch().n_first(task) == 20
+    assert TwoBatch(split=0.25).n_first(task) == 15
+
+
+def test_the_error_of_one_batch_is_of_the_size_of_what_is_wrong():
+    axis = (np.arange(400) + 0.5) / 400
+    truth = math.log(np.mean(np.exp(-3.0 * skewed_2d(np.stack(np.meshgrid(axis, axis), axis=-1)))))
+    errors = []
+    for budget in (16, 32, 64):
+        found = zhat.estimate(skewed_2d, [(0, 1)] * 2, 3.0, budget, method="mvs", seed=0)
+        assert abs(found.log_z - truth) <= 4.0 * found.std_error
+        errors.append(found.std_error)
+    assert errors == sorted(errors, reverse=True)
+    assert errors[-1] < 0.05
+
+
 def test_two_batches_are_the_formula_of_the_paper():
     # With its own surrogate taken from it, the estimate is Ẑ₁ times the mean of e^{λ(μ−y)}, less λ²σ²/2.
     estimator = TwoBatch(split=0.5, model=SurrogateSettings(nu=2.5, lengthscale=0.3))
@@ -117,6 +135,15 @@ def test_known_hyperparameters_are_not_fitted():
     estimator = MaximumVariance(SurrogateSettings(nu=2.5, lengthscale=0.2, constant_mean=False))
     result = zhat.estimate(skewed_2d, [(0, 1)] * 2, 3.0, 40, method=estimator)
     assert (result.diagnostics["lengthscale"], result.diagnostics["scale"], result.diagnostics["nu"]) == (0.2, 1.0, 2.5)
+
+
+def test_an_axis_that_goes_round_has_one_lengthscale():
+    estimator = MaximumVariance(SurrogateSettings(per_axis=True))
+    for dim, names in ((1, {"lengthscale"}), (2, {"lengthscale_0", "lengthscale_1"})):
+        found = zhat.estimate(
+            lambda x: math.cos(2.0 * math.pi * x[0]) + x[-1], [(0, 1)] * dim, budget=16, method=estimator, periodic=0
+        )
+        assert {name for name in found.diagnostics if name.startswith("lengthscale")} == names
 
 
 def test_noise_can_be_learned():

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -160,6 +161,7 @@ def test_numbers_of_numpy_are_taken_as_floats(tmp_path):
         (Own, r"a name, or an estimator and not its class: Own\(\)"),
         (Own(name=3), "an estimator whose own name is text"),
         (object(), "an object with name, check, ask and estimate"),
+        (SimpleNamespace(name="own", check=print, ask=print), "an object with name, check, ask and estimate"),
     ],
 )
 def test_what_is_no_estimator(method, message):
