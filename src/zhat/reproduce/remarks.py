@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from zhat.reproduce.statements import LARGEST, Evidence, duel, factor_of, in_words
+import numpy as np
+
+from zhat.reproduce.statements import LARGEST, Evidence, duel, in_words
 from zhat.reproduce.summary import PanelSummary
 
 
@@ -29,7 +31,7 @@ def _exact_draws(evidence: Evidence) -> str:
     largest = f"{ratio(worst):.2g}" if math.isfinite(ratio(worst)) else "beyond counting"
     return (
         f"Exact draws in the second batch against 20 Langevin steps, λ ≥ 5, T = {LARGEST}: better in {wins} of "
-        f"{len(panels)} panels, their error {in_words(share)} in the geometric mean; the largest ratio is {largest}, "
+        f"{len(panels)} panels, their error {in_words(share)} in the median; the largest ratio is {largest}, "
         f"on {worst.panel.name}."
     )
 
@@ -45,7 +47,7 @@ def _noise(evidence: Evidence) -> str:
     grew = sum(ratio > 1 for ratio in ratios)
     return (
         f"Noise of 0.1 instead of none, T = {LARGEST}: the error of MVS grows in {grew} of {len(pairs)} pairs of "
-        f"panels, by a factor {factor_of(ratios):.2g} in the geometric mean."
+        f"panels, by a factor {np.median(ratios):.2g} in the median."
     )
 
 

@@ -126,11 +126,11 @@ class Adaptive:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A surrogate, its distribution by the protocol's rule, and by the other rule."""
+    """A surrogate, its distribution by the protocol's rule, and by the trapezoidal one."""
 
     process: GaussianProcess
     distribution: Distribution
-    other: Distribution
+    trapezoid: Distribution
 
     @property
     def lowest(self) -> FloatArray:
@@ -151,9 +151,11 @@ def fitted_to(
     found = {}
     for size in sizes_of(series):
         process = _fit(setting.model, protocol, design[:size], y[:size], protocol.noise_variance(series.noise_std))
-        rules = {rule: _distribution(process, rule, protocol, shared) for rule in RULES}
-        other: Rule = "exact" if protocol.first_integral == "trapezoid" else "trapezoid"
-        found[size] = Fitted(process, rules[protocol.first_integral], rules[other])
+        trapezoid = _distribution(process, "trapezoid", protocol, shared)
+        is_exact = protocol.first_integral == "exact"
+        found[size] = Fitted(
+            process, _distribution(process, "exact", protocol, shared) if is_exact else trapezoid, trapezoid
+        )
     return found
 
 

@@ -11,6 +11,7 @@ import math
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -44,6 +45,8 @@ OTHER_GRIDS: dict[str, Estimator] = {
     "pc-mc-corner": PiecewiseConstantMonteCarlo(at="corner"),
     "pc-mc-ends": PiecewiseConstantMonteCarlo(at="ends"),
 }
+#: Columns that are the same in every trial without noise.
+GRIDS = ("pc", "pc-corner", "pc-ends")
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +100,8 @@ def run_trials(
             cell = _cell(series, setting, names, trial, inverse_temperatures, place)
             if cell.column in SURROGATE_COLUMNS:
                 table[place] = _surrogate_estimate(cell, surrogates[-1], protocol)
+            elif cell.column in GRIDS and series.noise_std == 0:
+                table[place] = _noiseless_grid(series, cell.column, cell.inverse_temperature, cell.budget)
             elif cell.column in METHODS or cell.column in OTHER_GRIDS:
                 table[place] = _plain_estimate(cell)
         tables.append(table)
@@ -151,7 +156,7 @@ def _surrogate_estimate(cell: _Cell, surrogates: dict[int, Fitted], protocol: Pr
     if cell.column == "mvs":
         return whole.distribution.log_integral(inverse_temperature)
     if cell.column in (OTHER_MVS, OTHER_SHIFT):
-        return _by_the_other_rule(cell, whole, half, protocol)
+        return _by_the_trapezoid(cell, whole, half, protocol)
     generator = np.random.default_rng(cell.seed)
     n = cell.budget - cell.budget // 2
     if cell.column == "mvs-exact":
@@ -165,14 +170,14 @@ def _surrogate_estimate(cell: _Cell, surrogates: dict[int, Fitted], protocol: Pr
     return cell.residual_estimate(half, points, generator)
 
 
-def _by_the_other_rule(cell: _Cell, whole: Fitted, half: Fitted, protocol: Protocol) -> float:
-    """Return log Ẑ₁ of the whole budget by the other rule, or what it adds to that of half of it."""
+def _by_the_trapezoid(cell: _Cell, whole: Fitted, half: Fitted, protocol: Protocol) -> float:
+    """Return log Ẑ₁ of the whole budget by the trapezoidal rule, or what it adds to that of half of it."""
     inverse_temperature = cell.inverse_temperature
     # Most of a trial's time goes into evaluations on a rule's points: they are saved where both find the same.
     differ = rules_differ(cell.series, inverse_temperature, protocol.trapezoid_points)
     found = whole if cell.column == OTHER_MVS else half
     mine = found.distribution.log_integral(inverse_temperature)
-    other = found.other.log_integral(inverse_temperature) if differ else mine
+    other = found.trapezoid.log_integral(inverse_temperature) if differ else mine
     return other if cell.column == OTHER_MVS else other - mine
 
 
@@ -250,6 +255,12 @@ def _independent(chained: Sequence[_Chained], protocol: Protocol) -> list[FloatA
         )
         for one in chained
     ]
+
+
+@lru_cache(maxsize=1024)
+def _noiseless_grid(series: Series, column: str, inverse_temperature: float, budget: int) -> float:
+    """Return what a grid without noise gives, whichever the trial."""
+    return _plain_estimate(_Cell(series, setting_of(series), column, inverse_temperature, budget, [0]))
 
 
 def _plain_estimate(cell: _Cell) -> float:
