@@ -27,7 +27,7 @@ from zhat.protocol.estimator import Finding, without_values
 from zhat.surface.curve import LandscapeCurve, Pinned
 from zhat.surface.insight import Insight, insight_of_process
 from zhat.surface.landscape import Landscape, landscape_of_process
-from zhat.surface.process import Surrogate, SurrogateSettings, surrogate
+from zhat.surface.process import FittedProcess, SurrogateSettings, surrogate
 from zhat.surface.temperatures import Temperatures
 
 #: Draws over which the surrogate's uncertainty is averaged for the error of Ẑ₁ alone.
@@ -172,7 +172,7 @@ class TwoBatch:
         """Return the curve over λ of the surrogate of all facts that agrees with a finding."""
         return _temperatures(self.model, task, facts, inverse_temperatures, finding)
 
-    def first_batch(self, task: Task, facts: Evaluations) -> Surrogate | None:
+    def first_batch(self, task: Task, facts: Evaluations) -> FittedProcess | None:
         """Return the surrogate of the first batch."""
         return surrogate(self.model, task, facts.head(self.n_first(task)))
 
@@ -181,7 +181,7 @@ class TwoBatch:
         found = self.first_batch(task, facts)
         return (lambda x: np.full(len(x), np.inf)) if found is None else found.mean, self.n_first(task)
 
-    def _draws(self, task: Task, found: Surrogate) -> Draws:
+    def _draws(self, task: Task, found: FittedProcess) -> Draws:
         """Return all draws of the second batch; the k-th does not depend on how many are asked for at a time."""
         n = task.budget - self.n_first(task)
         generator = task.generator(Purpose.SECOND_BATCH)
@@ -249,7 +249,7 @@ def _insight(model: SurrogateSettings, task: Task, facts: Evaluations, n_first: 
     return insight_of_process(task, facts, found, _landscape(task, found), first, n_first)
 
 
-def _landscape(task: Task, found: Surrogate) -> Landscape:
+def _landscape(task: Task, found: FittedProcess) -> Landscape:
     return landscape_of_process(task, found.process, _misfit_inflation(task, found.process))
 
 
@@ -266,7 +266,7 @@ def _misfit_inflation(task: Task, process: GaussianProcess) -> float:
     return math.sqrt(max(1.0, float(np.average(residuals**2 / variances, weights=weights))))
 
 
-def _surrogate_diagnostics(found: Surrogate) -> dict[str, float | str]:
+def _surrogate_diagnostics(found: FittedProcess) -> dict[str, float | str]:
     (kernel,) = found.process.kernel.parts
     lengths = np.atleast_1d(np.asarray(kernel.lengthscale, dtype=float))
     # The second columns of periodic axes come last, and have the lengthscales of the first.

@@ -12,7 +12,7 @@ from zhat.core.space.torus import embed
 from zhat.problem.evaluations import Evaluations
 from zhat.problem.task import Task, energies_without_shift, log_noise_correction, noise_variances
 from zhat.surface.landscape import Landscape
-from zhat.surface.process import Surrogate, modelled
+from zhat.surface.process import FittedProcess, modelled
 
 #: The sd of a predicted height is at least this: what is predicted to the last bit has no standardised residual.
 SMALLEST_SD = 1e-6
@@ -79,7 +79,7 @@ class Insight:
 
 
 def insight_of_process(
-    task: Task, facts: Evaluations, found: Surrogate, landscape: Landscape, first: Surrogate, n_first: int
+    task: Task, facts: Evaluations, found: FittedProcess, landscape: Landscape, first: FittedProcess, n_first: int
 ) -> Insight:
     """Return the insight of a method with one process of the energy itself.
 

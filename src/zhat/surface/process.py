@@ -105,7 +105,7 @@ class SurrogateSettings:
 
 
 @dataclass(frozen=True, eq=False)
-class Surrogate:
+class FittedProcess:
     """A fitted surrogate and the distribution e^{-λμ} it defines.
 
     Attributes
@@ -145,7 +145,7 @@ class Surrogate:
         return self.process.covariance(embed(x, self.periodic))
 
 
-def surrogate(settings: SurrogateSettings, task: Task, facts: Evaluations) -> Surrogate | None:
+def surrogate(settings: SurrogateSettings, task: Task, facts: Evaluations) -> FittedProcess | None:
     """Return the surrogate of the facts; None where there is no finite value to model.
 
     A failed evaluation is left out; +inf counts as the largest finite energy.
@@ -170,7 +170,7 @@ def modelled(task: Task, facts: Evaluations) -> tuple[IndexArray, FloatArray, Fl
 @lru_cache(maxsize=8)
 def _surrogate(
     settings: SurrogateSettings, task: Task, unit_bytes: bytes, y_bytes: bytes, variance_bytes: bytes
-) -> Surrogate:
+) -> FittedProcess:
     """Return the surrogate of values given as bytes, which can be remembered: an ask and the estimate share it."""
     unit = np.frombuffer(unit_bytes).reshape(-1, task.dim)
     y, told = np.frombuffer(y_bytes), np.frombuffer(variance_bytes)
@@ -192,4 +192,4 @@ def _surrogate(
     integral = distribution.log_integral
     if settings.trapezoid_points:
         integral = trapezoid(mean, task.inverse_temperature, task.dim, settings.trapezoid_points)
-    return Surrogate(process, noise, learned, distribution, integral, task.periodic)
+    return FittedProcess(process, noise, learned, distribution, integral, task.periodic)
