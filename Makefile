@@ -4,7 +4,7 @@ BIN := .venv/bin
 # One BLAS thread a process: the tests run on every core already, and results do not depend on the machine.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test test-all coverage-tests mutants test-minimum test-newest lint bench accuracy cost two-batch-cost coverage noise plan certificate curve studies readings gallery docs clean
+.PHONY: demo test test-all coverage-tests mutants test-minimum test-newest lint bench accuracy cost two-batch-cost coverage noise plan certificate curve studies readings gallery peers docs clean
 
 demo: .venv/installed
 	$(ONE_THREAD) $(BIN)/zhat demo
@@ -83,6 +83,15 @@ readings: .venv/installed
 
 gallery: .venv/installed
 	$(ONE_THREAD) $(BIN)/python benchmarks/gallery.py
+
+# An environment with the packages that the gauntlet compares with, at releases that go together.
+peers: build/peers/installed
+
+build/peers/installed: pyproject.toml benchmarks/gauntlet/peers-requirements.txt
+	$(PYTHON) -m venv --clear build/peers
+	build/peers/bin/python -m pip install --quiet --disable-pip-version-check \
+	    --requirement benchmarks/gauntlet/peers-requirements.txt --editable .
+	touch $@
 
 docs: .venv/installed
 	$(BIN)/python scripts/docs_gallery.py
