@@ -4,7 +4,7 @@ BIN := .venv/bin
 # One BLAS thread a process: the tests run on every core already, and results do not depend on the machine.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test test-all coverage-tests mutants test-minimum test-newest lint bench accuracy cost two-batch-cost coverage noise plan certificate curve studies readings gallery peers docs clean
+.PHONY: demo test test-all coverage-tests mutants test-minimum test-newest lint bench accuracy cost two-batch-cost coverage noise plan certificate curve studies readings gallery gauntlet gauntlet-report gauntlet-truths peers docs clean
 
 demo: .venv/installed
 	$(ONE_THREAD) $(BIN)/zhat demo
@@ -83,6 +83,17 @@ readings: .venv/installed
 
 gallery: .venv/installed
 	$(ONE_THREAD) $(BIN)/python benchmarks/gallery.py
+
+# Problems that are drawn anew; this seed is for development, and nothing of it is published.
+gauntlet: .venv/installed
+	$(BIN)/python -m benchmarks.gauntlet --seed 7 --problems 200 --budget 50
+
+# What may be published: the seed is that of the commit. An hour for the smaller budget, several for the larger one.
+gauntlet-report: .venv/installed
+	$(BIN)/python -m benchmarks.gauntlet --report --problems 200 --budget 50 --budget 200
+
+gauntlet-truths: .venv/installed build/peers/installed
+	$(BIN)/python -m benchmarks.gauntlet.check_truths
 
 # An environment with the packages that the gauntlet compares with, at releases that go together.
 peers: build/peers/installed
