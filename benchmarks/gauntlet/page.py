@@ -15,19 +15,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from .conduct import Ledger
-from .judge import PIT_BINS, Judged, by_kind, histogram, judged, worst
+from .judge import PIT_BINS, Judged, Verdict, by_kind, histogram, judged, verdict, worst
 from .report import HEADER, KINDS, cells, comparisons, discarded, label, methods_of, reproducing, rows_of
 from .tables import ProblemRow
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
-table { border-collapse: collapse; font-size: 0.85rem; margin: 1rem 0; display: block; overflow-x: auto }
-th, td { padding: 0.2rem 0.6rem; text-align: right; white-space: nowrap } th { border-bottom: 1px solid #888 }
-td:first-child, th:first-child, td.words { text-align: left } tr.first td { border-top: 1px solid #ccc }
-img { max-width: 100% } code { font-size: 0.8rem } td.words { white-space: normal; min-width: 16rem }
+table { border-collapse: collapse; font-size: 0.8rem; margin: 1rem 0; display: block; overflow-x: auto }
+th, td { padding: 0.2rem 0.45rem; text-align: right; white-space: nowrap } th { border-bottom: 1px solid #888 }
+td:first-child, th:first-child, .words { text-align: left } tr.first td { border-top: 1px solid #ccc }
+img { max-width: 100% } code { font-size: 0.75rem; user-select: all } td.words { white-space: normal; min-width: 14rem }
 """
 #: Errors are drawn from here on: below it they are all the same.
 SMALLEST_DRAWN = 1e-6
+PANELS_A_ROW = 4
 
 Groups = dict[tuple[str, int], list[Judged]]
 
@@ -44,7 +45,8 @@ def write_page(ledger: Ledger, folder: Path) -> Path:
     if methods:
         parts += [
             picture(coverage_figure(methods), "Coverage of the 95% interval by group"),
-            picture(error_figure(methods), "Error against evaluations"),
+            picture(share_figure(methods), "How far off the runs of each group are"),
+            picture(budget_figure(methods), "Error against T/(d + 2)"),
             picture(calibration_figure(methods), "Calibration"),
         ]
     parts += [f"<p>{html.escape(sentence)}.</p>" for sentence in comparisons(problems, runs)]
@@ -83,7 +85,9 @@ def worst_table(runs: Sequence[Judged], seed: int) -> str:
     found = worst(runs)
     if not found:
         return "<p>None is outside.</p>"
-    lines = ["<tr><th>problem</th><th>off by</th><th>stated</th><th>status</th><th>again</th></tr>"]
+    lines = [
+        "<tr><th>problem</th><th>off by</th><th>stated</th><th class=words>status</th><th class=words>again</th></tr>"
+    ]
     for one in found:
         name = f"{one.problem.number} {one.problem.family}, {one.problem.dim}-d"
         line = html.escape(reproducing(one.run, seed))
@@ -125,19 +129,22 @@ def coverage_figure(methods: Groups) -> Figure:
     return figure
 
 
-def error_figure(methods: Groups) -> Figure:
+def share_figure(methods: Groups) -> Figure:
     """Draw the errors of each group: how far off the shares of its runs are at most."""
     groups = sorted({run.problem.group for found in methods.values() for run in found})
-    figure, panels = plt.subplots(1, len(groups), figsize=(2.6 * len(groups) + 1.6, 3.2), sharey=True, squeeze=False)
+    size = (2.6 * len(groups) + 1.6, 3.2)
+    figure, panels = plt.subplots(1, len(groups), figsize=size, sharex=True, sharey=True, squeeze=False)
     for axes, group in zip(panels[0], groups, strict=True):
         for pair, found in methods.items():
             errors = sorted(abs(run.off) for run in found if run.problem.group == group)
             if errors:
                 draw_share(axes, errors, label(*pair))
         axes.set_title(group, fontsize=10)
-        axes.set_xscale("log")
         axes.axvline(0.1, color="0.5", linewidth=1, linestyle="--")
         axes.set_xlabel("|Δ log Z|")
+    panels[0, 0].set_xscale("log")
+    panels[0, 0].set_xlim(left=SMALLEST_DRAWN)
+    panels[0, 0].set_ylim(0.0, 1.03)
     panels[0, 0].set_ylabel("share of runs at most so far off")
     panels[0, -1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8, frameon=False)
     return figure
@@ -146,18 +153,48 @@ def error_figure(methods: Groups) -> Figure:
 def draw_share(axes: Axes, errors: Sequence[float], name: str) -> None:
     """Draw which share of the errors is at most how large; infinite ones leave the curve below 1."""
     finite = [max(error, SMALLEST_DRAWN) for error in errors if math.isfinite(error)]
-    shares = np.arange(1, len(finite) + 1) / len(errors)
-    axes.step(finite, shares, where="post", label=name, linewidth=1.4)
+    shares = np.arange(len(finite) + 1) / len(errors)
+    axes.step([SMALLEST_DRAWN, *finite], shares, where="post", label=name, linewidth=1.4)
+
+
+def budget_figure(methods: Groups) -> Figure:
+    """Draw median and 90% quantile of the error over T/(d + 2); packages with their defaults have no such number."""
+    figure, axes = plt.subplots(figsize=(6, 3.6))
+    by_method: dict[str, list[tuple[int, Verdict]]] = {}
+    for (method, factor), found in methods.items():
+        if factor:
+            by_method.setdefault(method, []).append((factor, verdict(found)))
+    for method, figures in by_method.items():
+        factors = [factor for factor, _ in figures]
+        (line,) = axes.plot(factors, [one.median_error for _, one in figures], "o-", label=f"{method}, median")
+        high = [one.high_error for _, one in figures]
+        axes.plot(factors, high, "^--", color=line.get_color(), label=f"{method}, 90%", linewidth=1)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    factors = sorted({factor for _, factor in methods if factor})
+    axes.set_xticks(factors, [str(factor) for factor in factors])
+    axes.minorticks_off()
+    axes.set_xlabel("T/(d + 2)")
+    axes.set_ylabel("|Δ log Z|")
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8, frameon=False)
+    return figure
 
 
 def calibration_figure(methods: Groups) -> Figure:
     """Draw the histograms of the probability integrals, which are even where intervals are right."""
     stated = {pair: found for pair, found in methods.items() if any(run.stated for run in found)}
-    figure, panels = plt.subplots(1, len(stated), figsize=(2.6 * len(stated) + 0.6, 2.6), sharey=True, squeeze=False)
-    for axes, (pair, found) in zip(panels[0], stated.items(), strict=True):
+    columns = min(PANELS_A_ROW, len(stated))
+    rows = math.ceil(len(stated) / columns)
+    size = (2.6 * columns + 0.6, 2.6 * rows)
+    figure, panels = plt.subplots(rows, columns, figsize=size, sharex=True, sharey=True, squeeze=False)
+    for axes in panels.flat[len(stated) :]:
+        axes.set_axis_off()
+    for axes, (pair, found) in zip(panels.flat, stated.items(), strict=False):
         axes.bar((np.arange(PIT_BINS) + 0.5) / PIT_BINS, histogram(found), 0.9 / PIT_BINS)
         axes.axhline(1.0 / PIT_BINS, color="0.3", linewidth=1, linestyle="--")
         axes.set_title(label(*pair), fontsize=8)
+    for axes in panels[-1]:
         axes.set_xlabel("Φ(score)")
-    panels[0, 0].set_ylabel("share of runs")
+    for axes in panels[:, 0]:
+        axes.set_ylabel("share of runs")
     return figure
