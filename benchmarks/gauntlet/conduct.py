@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import os
 import signal
 import subprocess
@@ -90,11 +91,16 @@ def package_outcome(seed: int, number: int, package: str, budget: int) -> Outcom
     command = [str(PACKAGES_PYTHON), "-m", "benchmarks.gauntlet.peers", "--seed", str(seed), "--number", str(number)]
     command += ["--package", package] + (["--budget", str(budget)] if budget else [])
     environment = {**os.environ, **ONE_THREAD}
-    called = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
+    try:
+        called = subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment, timeout=LONGEST_RUN
+        )
+    except subprocess.TimeoutExpired:
+        return Outcome(math.nan, math.nan, 0, float(LONGEST_RUN), f"{FAILED}no end after {LONGEST_RUN} s")
     lines = called.stdout.strip().splitlines()
     if called.returncode or not lines:
         reason = (called.stderr.strip().splitlines() or ["no word"])[-1]
-        return Outcome(float("nan"), float("nan"), 0, 0.0, f"{FAILED}{reason}")
+        return Outcome(math.nan, math.nan, 0, 0.0, f"{FAILED}{reason}")
     said: dict[str, Any] = json.loads(lines[-1])
     return Outcome(said["log_z"], said["std_error"], said["n_calls"], said["seconds"], said["status"])
 
@@ -110,7 +116,7 @@ def limited(run: Callable[[], Outcome]) -> Outcome:
     try:
         return run()
     except TimeoutError as error:
-        return Outcome(float("nan"), float("nan"), 0, float(LONGEST_RUN), f"{FAILED}{error}")
+        return Outcome(math.nan, math.nan, 0, float(LONGEST_RUN), f"{FAILED}{error}")
     finally:
         signal.alarm(0)
 
