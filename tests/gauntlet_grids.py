@@ -1,4 +1,4 @@
-"""Fine tensor grids over the priors of the gauntlet's problems, and what every family has to satisfy."""
+"""Fine tensor grids over the priors of the gauntlet's problems, and what is promised of modes."""
 
 import numpy as np
 
@@ -71,32 +71,10 @@ def prior_draws(problem, n=N_DRAWS):
     return problem.from_unit(np.random.default_rng(3).random((n, problem.dim)))
 
 
-def check_family(draw, seed):
-    """Check what the gauntlet needs of every problem."""
-    problem, again = draw(np.random.default_rng(seed)), draw(np.random.default_rng(seed))
-    x = prior_draws(problem)
-    values = problem.energy(x)
-    assert values.shape == (len(x),) and values.dtype == float
-    assert not np.any(np.isnan(values)) and np.any(np.isfinite(values))
-    few = x[:50]
-    one_by_one = np.concatenate([problem.energy(row[None, :]) for row in few])
-    np.testing.assert_allclose(values[:50], one_by_one, rtol=1e-9, atol=1e-9 / problem.inverse_temperature)
-    np.testing.assert_array_equal(values, again.energy(x))
-    assert problem.energy(x[:0]).shape == (0,)
-    assert problem.is_box or problem.inverse_temperature == 1.0
-    if problem.modes is not None:
-        check_modes(problem, values)
-    if problem.log_z is not None:
-        assert np.isfinite(problem.log_z) and problem.log_z_error < 1e-3
-    return problem
-
-
-def check_modes(problem, values):
-    """Check that the best of the modes is better than nearly all of the prior, and all of them are good."""
-    assert problem.modes.shape[1] == problem.dim
-    for (low, high), column in zip(problem.bounds, problem.modes.T, strict=True):
-        assert np.all((column >= low) & (column <= high))
-    at_modes = problem.energy(problem.modes)
+def check_modes(problem):
+    """Check that the best of the modes, if any are told, is better than nearly all of the prior."""
+    if problem.modes is None:
+        return
     # Under a prior that is not uniform a mode is one of the posterior, of which the energy is a part only.
-    assert np.mean(values >= np.min(at_modes)) >= (0.99 if problem.is_box else 0.95)
-    assert np.all(at_modes <= np.median(values))
+    share = 0.99 if problem.is_box else 0.95
+    assert np.mean(problem.energy(prior_draws(problem)) >= np.min(problem.energy(problem.modes))) >= share

@@ -74,10 +74,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if any(method in PACKAGES for method in methods) and not PACKAGES_PYTHON.exists():
         print("other packages need their environment: make peers", file=sys.stderr)
         return 2
-    if given.number is not None:
-        show_one(given.seed if given.seed is not None else origin_of(given, methods).seed, given.number, pairs)
-        return 0
     try:
+        if given.number is not None:
+            show_one(given.seed if given.seed is not None else origin_of(given, methods).seed, given.number, pairs)
+            return 0
         origin = origin_of(given, methods)
         ledger = Ledger(origin, given.results or (RESULTS if origin.is_report else DEVELOPED))
         if not given.only_page:

@@ -46,9 +46,10 @@ def write_page(ledger: Ledger, folder: Path) -> Path:
         parts += [
             picture(coverage_figure(methods), "Coverage of the 95% interval by group"),
             picture(share_figure(methods), "How far off the runs of each group are"),
-            picture(budget_figure(methods), "Error against T/(d + 2)"),
             picture(calibration_figure(methods), "Calibration"),
         ]
+    if any(factor for _, factor in methods):
+        parts.append(picture(budget_figure(methods), "Error against T/(d + 2)"))
     parts += [f"<p>{html.escape(sentence)}.</p>" for sentence in comparisons(problems, runs)]
     for pair, found in methods.items():
         parts += [f"<h2>{html.escape(label(*pair))}</h2>", figures_table(found)]
@@ -160,17 +161,19 @@ def draw_share(axes: Axes, errors: Sequence[float], name: str) -> None:
 def budget_figure(methods: Groups) -> Figure:
     """Draw median and 90% quantile of the error over T/(d + 2); packages with their defaults have no such number."""
     figure, axes = plt.subplots(figsize=(6, 3.6))
+    # Before anything is drawn: where all errors are infinite, there is nothing to take a scale from.
+    axes.set_xscale("log")
+    axes.set_yscale("log")
     by_method: dict[str, list[tuple[int, Verdict]]] = {}
     for (method, factor), found in methods.items():
         if factor:
             by_method.setdefault(method, []).append((factor, verdict(found)))
     for method, figures in by_method.items():
         factors = [factor for factor, _ in figures]
-        (line,) = axes.plot(factors, [one.median_error for _, one in figures], "o-", label=f"{method}, median")
-        high = [one.high_error for _, one in figures]
+        median = [max(one.median_error, SMALLEST_DRAWN) for _, one in figures]
+        (line,) = axes.plot(factors, median, "o-", label=f"{method}, median")
+        high = [max(one.high_error, SMALLEST_DRAWN) for _, one in figures]
         axes.plot(factors, high, "^--", color=line.get_color(), label=f"{method}, 90%", linewidth=1)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
     factors = sorted({factor for _, factor in methods if factor})
     axes.set_xticks(factors, [str(factor) for factor in factors])
     axes.minorticks_off()
@@ -183,8 +186,8 @@ def budget_figure(methods: Groups) -> Figure:
 def calibration_figure(methods: Groups) -> Figure:
     """Draw the histograms of the probability integrals, which are even where intervals are right."""
     stated = {pair: found for pair, found in methods.items() if any(run.stated for run in found)}
-    columns = min(PANELS_A_ROW, len(stated))
-    rows = math.ceil(len(stated) / columns)
+    columns = max(1, min(PANELS_A_ROW, len(stated)))
+    rows = max(1, math.ceil(len(stated) / columns))
     size = (2.6 * columns + 0.6, 2.6 * rows)
     figure, panels = plt.subplots(rows, columns, figsize=size, sharex=True, sharey=True, squeeze=False)
     for axes in panels.flat[len(stated) :]:

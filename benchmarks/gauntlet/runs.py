@@ -19,9 +19,10 @@ from .problem import Problem
 #: Streams of a run: its noise, and which of its evaluations fail.
 NOISE_STREAM, FAILURE_STREAM = 2, 3
 FAILED = "failed: "
-#: Parts of a status that warn of nothing.
-HARMLESS_PARTS = ("converged", "budget spent")
+#: Parts of a status that warn of nothing, "ok" being the word of other packages, and what warns whatever follows.
+HARMLESS_PARTS = ("converged", "budget spent", "ok")
 HARMLESS_ENDINGS = ("evaluations failed", "evaluations spent")
+LOUD_BEGINNINGS = (FAILED, "stopped")
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,10 @@ class Outcome:
 def warns(status: str) -> bool:
     """Return whether a status has something against its number."""
     parts = status.split("; ")
-    return any(part not in HARMLESS_PARTS and not part.endswith(HARMLESS_ENDINGS) for part in parts)
+    return any(
+        part.startswith(LOUD_BEGINNINGS) or (part not in HARMLESS_PARTS and not part.endswith(HARMLESS_ENDINGS))
+        for part in parts
+    )
 
 
 class SeenEnergy:

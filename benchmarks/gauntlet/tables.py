@@ -59,10 +59,14 @@ class Table:
 
     def __init__(self, path: Path, kind: type[ProblemRow] | type[RunRow], about: str) -> None:
         self._path = path
-        if not path.exists():
+        whole = whole_lines(path)
+        if whole.count(b"\n") < 2:
             path.parent.mkdir(parents=True, exist_ok=True)
             header = ",".join(field.name for field in fields(kind))
             path.write_text(f"# {about}\n{header}\n", encoding="utf-8")
+        else:
+            # A row that was cut off would spoil the next one.
+            os.truncate(path, len(whole))
 
     def add(self, row: ProblemRow | RunRow) -> None:
         """Append a row."""
@@ -79,14 +83,18 @@ def text_of(value: Any) -> str:
 
 def read_rows(path: Path, kind: type[RowType]) -> list[RowType]:
     """Return the rows of a table; a last one that was cut off is none."""
-    if not path.exists():
-        return []
-    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    lines = [line for line in whole_lines(path).decode().splitlines() if not line.startswith("#")]
     found = []
     for cells in list(csv.reader(lines))[1:]:
         if row := row_of(cells, kind):
             found.append(row)
     return found
+
+
+def whole_lines(path: Path) -> bytes:
+    """Return what a file has up to the end of its last whole line; nothing if there is no file."""
+    content = path.read_bytes() if path.exists() else b""
+    return content[: content.rfind(b"\n") + 1]
 
 
 def row_of(cells: Iterable[str], kind: type[RowType]) -> RowType | None:

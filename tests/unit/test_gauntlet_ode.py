@@ -1,23 +1,13 @@
-"""The gauntlet's evidences of ordinary differential equations: what every family keeps, and their trajectories."""
+"""The gauntlet's evidences of ordinary differential equations: their trajectories and their priors."""
 
-import importlib
 import math
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.gauntlet.families import integrators, ode, simulated
+from benchmarks.gauntlet.problem import log_uniform
 from scipy import stats
 from scipy.integrate import solve_ivp
-
-# At the end: one of the studies is called coverage, like a package that others may want to import.
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-ode = importlib.import_module("gauntlet.families.ode")
-simulated = importlib.import_module("gauntlet.families.simulated")
-integrators = importlib.import_module("gauntlet.families.integrators")
-log_uniform = importlib.import_module("gauntlet.problem").log_uniform
-
-SEEDS = (0, 1, 2)
 
 
 def simulation(name, seed):
@@ -155,32 +145,14 @@ def test_trajectories_and_energies_are_those_of_a_solver_with_tight_tolerances(n
     assert energy == pytest.approx(-logs(drawn.data[:, 0]).sum(), abs=1e-2)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("name", list(ode.FAMILIES))
-def test_every_family_keeps_what_a_problem_promises(name, seed):
-    problem = ode.FAMILIES[name](np.random.default_rng(seed))
-    again = ode.FAMILIES[name](np.random.default_rng(seed))
-    assert 3 <= problem.dim <= 9
-    assert problem.modes.shape == (1, problem.dim)
-    x = problem.from_unit(np.random.default_rng(99).random((1200, problem.dim)))
-    energies = problem.energy(x)
-    assert energies.shape == (1200,)
-    assert not np.isnan(energies).any()
-    assert not np.isneginf(energies).any()
-    assert np.isfinite(energies).mean() > 0.5
-    assert np.isfinite(problem.energy(problem.modes)).all()
-    rows = [problem.energy(row[None, :])[0] for row in x[[0, 1, 1000]]]
-    np.testing.assert_allclose(rows, energies[[0, 1, 1000]], rtol=1e-9)
-    np.testing.assert_array_equal(again.energy(x[:50]), problem.energy(x[:50]))
-
-
-@pytest.mark.parametrize("name", list(ode.FAMILIES))
-def test_no_energy_warns_at_the_far_ends_of_the_priors(name):
-    problem = ode.FAMILIES[name](np.random.default_rng(5))
-    ends = np.random.default_rng(6).choice([1e-12, 1.0 - 1e-12], (64, problem.dim))
-    energies = problem.energy(problem.from_unit(ends))
-    assert not np.isnan(energies).any()
-    assert (energies > -np.inf).all()
+def test_most_of_the_prior_can_be_simulated_and_the_true_values_are_the_mode():
+    for draw in ode.FAMILIES.values():
+        for seed in range(3):
+            problem = draw(np.random.default_rng(seed))
+            assert 3 <= problem.dim <= 9 and problem.modes.shape == (1, problem.dim)
+            x = problem.from_unit(np.random.default_rng(99).random((300, problem.dim)))
+            assert np.isfinite(problem.energy(x)).mean() > 0.5
+            assert np.isfinite(problem.energy(problem.modes)).all()
 
 
 def test_true_values_have_density_and_all_styles_of_priors_come():

@@ -55,9 +55,9 @@ def run_swarms(integrand: ScoredIntegrand, seconds: float, generator: np.random.
     runs = [run_swarm(integrand, size, generator) for _ in range(N_SWARMS)]
     values = np.array([value for value, _, _ in runs])
     log_z = float(logsumexp(values) - math.log(N_SWARMS))
-    relative = np.exp(values - log_z)
-    error = float(np.std(relative, ddof=1)) / math.sqrt(N_SWARMS)
-    weights = np.repeat(values - log_z - math.log(N_SWARMS * size), size)
+    log_relative = values - log_z if math.isfinite(log_z) else values
+    error = float(np.std(np.exp(log_relative), ddof=1)) / math.sqrt(N_SWARMS)
+    weights = np.repeat(log_relative - math.log(N_SWARMS * size), size)
     return Swarms(
         log_z, error, np.vstack([scores for _, scores, _ in runs]), weights, np.concatenate([last for *_, last in runs])
     )
