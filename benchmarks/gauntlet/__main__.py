@@ -18,6 +18,7 @@ from pathlib import Path
 
 from .conduct import PACKAGES, PACKAGES_PYTHON, Ledger, find_truths, perform_runs, problem_row, run_row
 from .discipline import ROOT, Origin, Refused, for_development, for_report, to_go_on
+from .docs_page import write_docs
 from .judge import Judged
 from .page import write_page
 from .report import is_complete, print_report, suitable
@@ -59,6 +60,8 @@ def show_one(seed: int, number: int, methods: Sequence[tuple[str, int]]) -> None
 
 def origin_of(given: argparse.Namespace, methods: Sequence[str]) -> Origin:
     """Return the seed and where it comes from."""
+    if given.largest_dim is not None and given.seed is None:
+        raise Refused("a report has problems of every dimension; wanted: --largest-dim with a seed for development")
     if given.report:
         return for_report()
     if given.go_on:
@@ -89,6 +92,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print_report(problems, runs)
     page = write_page(ledger, given.out or DEVELOPED / str(origin.seed))
     print(page)
+    if origin.is_report and not given.results:
+        write_docs(ledger)
     return 0
 
 

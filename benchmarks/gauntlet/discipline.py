@@ -17,8 +17,10 @@ ROOT = Path(__file__).parents[2]
 DEVELOPMENT_SEEDS = 1000
 #: Digits of the commit's hash that the seed is made of.
 HASH_DIGITS = 10
-#: What decides about problems and truths, and about what zhat makes of them.
-PROBLEM_PATHS = ("benchmarks/gauntlet/problem.py", "benchmarks/gauntlet/catalogue.py", "benchmarks/gauntlet/families")
+#: What decides about problems, truths and how they are put to a method, and about what zhat makes of them.
+PROBLEM_PATHS = tuple(
+    f"benchmarks/gauntlet/{name}" for name in ("problem.py", "catalogue.py", "families", "truth", "runs.py")
+)
 METHOD_PATHS = ("src/zhat",)
 REPORT_WORDS = re.compile(r"report of commit ([0-9a-f]{40}), seed (\d+)")
 
@@ -83,6 +85,7 @@ def to_go_on(table: Path, with_zhat: bool) -> Origin:
         raise Refused(f"{table} is no report")
     commit = found.group(1)
     paths = (*PROBLEM_PATHS, *(METHOD_PATHS if with_zhat else ()))
-    if changed := git("diff", "--stat", commit, "--", *paths):
+    changed = git("diff", "--stat", commit, "--", *paths) or git("status", "--porcelain", "--", *paths)
+    if changed:
         raise Refused(f"since the report of {commit[:8]} was begun, these have changed:\n{changed}")
     return Origin(int(found.group(2)), commit)

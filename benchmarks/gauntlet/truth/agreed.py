@@ -21,8 +21,8 @@ from .particles import Swarms, run_swarms
 GOOD_ERROR = 0.01
 CELL_ERROR, DRAWN_ERROR = 1e-7, 0.003
 WITNESS_ERROR = 0.2
-#: Standard errors that two means may be apart.
-AGREEING = 4.0
+#: Standard errors that two means may be apart; those of the particles come from a few swarms, and are rough.
+AGREEING = 5.0
 #: Importance sampling in which a single draw weighs more than this is not believed.
 LARGEST_SHARE = 0.02
 #: Particles that tell adaptive rules where to look.
@@ -42,12 +42,12 @@ class Truth:
     doubt: str = ""
 
 
-def find_truth(problem: Problem, generator: np.random.Generator, seconds: float = 16.0) -> Truth:
-    """Return the truth of a problem; each means has ``seconds`` of time."""
+def find_truth(problem: Problem, generator: np.random.Generator) -> Truth:
+    """Return the truth of a problem, the same for the same generator."""
     if problem.log_z is not None:
         return Truth(problem.log_z, problem.log_z_error, "closed form")
     integrand = ScoredIntegrand(problem)
-    swarms = run_swarms(integrand, seconds, generator)
+    swarms = run_swarms(integrand, generator)
     if not math.isfinite(swarms.log_z):
         return Truth(math.nan, math.nan, "particles", "no particle reached the posterior")
     chosen = particles_of(swarms, generator)
@@ -56,11 +56,11 @@ def find_truth(problem: Problem, generator: np.random.Generator, seconds: float 
         hints = [ndtr(chosen[:N_HINTS])]
         if problem.modes is not None:
             hints.append(ndtr(integrand.scores_of(problem.modes)))
-        by_cells = integrate_cells(integrand, np.vstack(hints), seconds, CELL_ERROR)
+        by_cells = integrate_cells(integrand, np.vstack(hints), CELL_ERROR)
         if by_cells.error <= GOOD_ERROR:
             truth = Truth(by_cells.log_z, by_cells.error, "cells")
     if truth is None:
-        drawn = importance_sampling(integrand, chosen, seconds, DRAWN_ERROR, generator)
+        drawn = importance_sampling(integrand, chosen, DRAWN_ERROR, generator)
         truth = Truth(drawn.log_z, drawn.error, "importance sampling")
         if drawn.error > GOOD_ERROR or drawn.largest_share > LARGEST_SHARE:
             return doubted(truth, f"importance sampling is good to {drawn.error:.2g} only")

@@ -8,7 +8,6 @@ log Z, say how far they can be trusted.
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,8 +19,8 @@ from zhat.core.arrays import FloatArray, IndexArray
 from .density import ScoredIntegrand, log_standard_normal
 
 N_SWARMS = 4
-#: Particles of a swarm; where an evaluation is slow there are fewer.
-SWARM_RANGE = (512, 2048)
+#: Particles of a swarm. That there are as many whatever an evaluation costs makes a truth the same on every machine.
+SWARM_SIZE = 1024
 #: Share of the particles that a change of the temperature leaves effective.
 KEPT_SHARE = 0.7
 #: Sweeps of moves at each temperature, and more an axis.
@@ -34,8 +33,6 @@ JITTER = 1e-3
 #: The acceptance that steps are scaled towards.
 WANTED_ACCEPTANCE = 0.25
 MOST_TEMPERATURES = 200
-#: Temperatures that a run is expected to take, for choosing how many particles there is time for.
-EXPECTED_TEMPERATURES = 30
 
 
 @dataclass(frozen=True)
@@ -49,9 +46,8 @@ class Swarms:
     log_likelihood: FloatArray
 
 
-def run_swarms(integrand: ScoredIntegrand, seconds: float, generator: np.random.Generator) -> Swarms:
-    """Return several swarms of as many particles as there is time for."""
-    size = affordable(integrand, seconds / N_SWARMS, generator)
+def run_swarms(integrand: ScoredIntegrand, generator: np.random.Generator, size: int = SWARM_SIZE) -> Swarms:
+    """Return several swarms of ``size`` particles each, an even number."""
     runs = [run_swarm(integrand, size, generator) for _ in range(N_SWARMS)]
     values = np.array([value for value, _, _ in runs])
     log_z = float(logsumexp(values) - math.log(N_SWARMS))
@@ -61,16 +57,6 @@ def run_swarms(integrand: ScoredIntegrand, seconds: float, generator: np.random.
     return Swarms(
         log_z, error, np.vstack([scores for _, scores, _ in runs]), weights, np.concatenate([last for *_, last in runs])
     )
-
-
-def affordable(integrand: ScoredIntegrand, seconds: float, generator: np.random.Generator) -> int:
-    """Return the even number of particles for which there is time."""
-    trial = generator.standard_normal((1024, integrand.dim))
-    start = time.process_time()
-    integrand(trial)
-    each = (time.process_time() - start) / len(trial)
-    moves = EXPECTED_TEMPERATURES * (SWEEPS + SWEEPS_AN_AXIS * integrand.dim)
-    return 2 * int(np.clip(seconds / (each * moves), *SWARM_RANGE) / 2)
 
 
 def run_swarm(
