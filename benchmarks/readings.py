@@ -13,7 +13,6 @@ The 110 panels are those of the problems in `study_grid.PROBLEM_LABELS`; ``--all
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -80,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     ]
     results.close()
     whole = given.trials == TRIALS
-    command = " ".join(["python benchmarks/readings.py", *(arguments or sys.argv[1:])])
+    command = " ".join(["python benchmarks/readings.py", *(["--all-panels"] if given.all_panels else [])])
     name = "readings-all.csv" if given.all_panels else "readings.csv"
     write_table((RESULTS if whole else given.out) / name, command, header, rows)
     for line in (header, *rows):
