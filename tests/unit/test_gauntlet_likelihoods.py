@@ -1,23 +1,11 @@
 """The gauntlet's likelihoods of data, against what SciPy and scikit-learn make of the same data."""
 
-import importlib
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from benchmarks.gauntlet.families import data, gaussian_process, mixtures, regressions, series, signals, trials
 from scipy import linalg, special, stats
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
-
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-data = importlib.import_module("gauntlet.families.data")
-gaussian_process = importlib.import_module("gauntlet.families.gaussian_process")
-mixtures = importlib.import_module("gauntlet.families.mixtures")
-regressions = importlib.import_module("gauntlet.families.regressions")
-series = importlib.import_module("gauntlet.families.series")
-signals = importlib.import_module("gauntlet.families.signals")
-trials = importlib.import_module("gauntlet.families.trials")
 
 
 def table_of(seed, n_rows=25, n_columns=3):

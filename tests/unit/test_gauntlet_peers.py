@@ -11,13 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.gauntlet import catalogue, peers
+from benchmarks.gauntlet.problem import Problem, box
 from scipy.special import i0e
 
 ROOT = Path(__file__).parents[2]
-sys.path.append(str(ROOT))
-
-from benchmarks.gauntlet import catalogue, peers  # noqa: E402
-from benchmarks.gauntlet.problem import Problem, box  # noqa: E402
 
 STD = 0.5
 
