@@ -265,6 +265,7 @@ def run_ultranest(log_integrand: Counted, seed: int, budget: int | None) -> Esti
             "max_ncalls": budget,
             "widen_before_initial_plateau_num_max": budget // 2,
         }
+    # UltraNest draws from the global generator, and from no other.
     np.random.seed(seed % 2**32)  # noqa: NPY002
     sampler = ultranest.ReactiveNestedSampler(
         [f"x{axis}" for axis in range(problem.dim)],
