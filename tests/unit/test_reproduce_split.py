@@ -17,6 +17,7 @@ from zhat import problems
 from zhat.errors import FileError
 from zhat.reproduce import command, runner, split
 from zhat.reproduce.experiment import figure_plan
+from zhat.reproduce.protocol import LITERAL
 from zhat.reproduce.split import run_block, run_split
 from zhat.reproduce.split_draw import draw_split
 from zhat.reproduce.split_plan import SplitPanel, SplitPlan, parse_split, split_plan
@@ -259,7 +260,10 @@ class TestRun:
                                     (("all",), ("psf-0-1",), False)],
     )  # fmt: skip
     def test_it_is_part_of_all_unless_panels_are_named(self, figures, panels, wanted, tmp_path: Path) -> None:
-        assert command.Request(figures, tmp_path, panels=panels).with_split == wanted
+        request = command.Request(figures, tmp_path, panels=panels)
+        assert request.with_split == wanted
+        # No protocol changes it, so that another's "all" need not have it again.
+        assert replace(request, protocol=LITERAL).with_split == (wanted and "split" in figures)
 
     def test_errors_off_the_scale_are_drawn_too(self, plan: SplitPlan, tmp_path: Path) -> None:
         cells = [Cell(8, 2, "mvs-lmc"), Cell(8, 4, "mvs-lmc"), Cell(8, 6, "mvs-lmc")]

@@ -80,12 +80,17 @@ class Request:
     @property
     def with_rates(self) -> bool:
         """Whether the rates are to be measured too."""
-        return bool({"all", "rates"} & set(self.figures)) and not self.panels
+        return self._with_study("rates")
 
     @property
     def with_split(self) -> bool:
         """Whether the split of the budget is to be varied too."""
-        return bool({"all", "split"} & set(self.figures)) and not self.panels
+        return self._with_study("split")
+
+    def _with_study(self, name: str) -> bool:
+        """Return whether a study that no protocol changes is wanted: by its name, or with everything under our own."""
+        is_wanted = name in self.figures or ("all" in self.figures and self.protocol == OURS)
+        return is_wanted and not self.panels
 
 
 def plan_fingerprint(protocol: Protocol = OURS) -> str:
