@@ -200,3 +200,9 @@ def test_pictures_are_drawn_with_whatever_a_panel_has(tmp_path):
     draw_panel(summary({"mc": [math.nan] * 4}), tmp_path / "none")
     names = {"one-0.5", "psf", "figure1", "none"}
     assert {path.name for path in tmp_path.iterdir()} == {f"{name}.{kind}" for name in names for kind in ("png", "pdf")}
+
+
+def test_a_variant_that_differs_in_nothing_is_not_drawn_a_second_time():
+    corners = [3.0, 2.0, 1.0, 0.5]
+    assert error_plot(summary({"pc": corners, "pc-corner": corners})).methods == ["pc"]
+    assert error_plot(summary({"pc": [0.1] * 4, "pc-corner": corners})).methods == ["pc", "pc-corner"]

@@ -93,6 +93,15 @@ class ErrorPlot(NamedTuple):
         return max(map(budgets.count, budgets), default=0)
 
 
+def _is_repeated(summary: PanelSummary, method: str) -> bool:
+    """Return whether a method is a variant of another that, as the paper is read here, it does not differ from."""
+    methods = summary.panel.series.methods
+    if VARIANTS.get(method) not in methods:
+        return False
+    own, other = (summary.mean_error[:, methods.index(name)] for name in (method, VARIANTS[method]))
+    return bool(np.array_equal(own, other, equal_nan=True))
+
+
 def error_plot(summary: PanelSummary) -> ErrorPlot:
     """Return what the plot of a panel shows."""
     series = summary.panel.series
@@ -106,7 +115,7 @@ def error_plot(summary: PanelSummary) -> ErrorPlot:
             )
             if not math.isnan(error)
         ]
-        if not known:
+        if not known or _is_repeated(summary, method):
             continue
         points = [_point(budget, error, 0.5 * sd, limits) for budget, error, sd in known if _within(error, limits)]
         line = tuple((budget, max(error, 0.1 * limits[0])) for budget, error, _ in known)
