@@ -149,7 +149,8 @@ def natural(name: str) -> tuple[int, str]:
 
 def worst(runs: Sequence[Judged], count: int = 10) -> list[Judged]:
     """Return the runs that mislead most: outside their interval, by how far they are off."""
-    return sorted((run for run in runs if not run.covered), key=lambda run: -abs(run.off))[:count]
+    outside = (run for run in runs if run.stated and not run.covered)
+    return sorted(outside, key=lambda run: -abs(run.off))[:count]
 
 
 def histogram(runs: Sequence[Judged]) -> FloatArray:

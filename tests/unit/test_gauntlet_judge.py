@@ -225,3 +225,7 @@ def test_a_page_is_written_whatever_the_runs_came_to(tmp_path):
     assert unstated.count("<img") == 4
     # Packages with their defaults have no budget to draw errors over.
     assert page_of(tmp_path / "defaults", run(0.5, method="dynesty", factor=0)).count("<img") == 3
+
+
+def test_a_run_that_states_no_error_is_outside_of_nothing():
+    assert worst([one(5.0, math.nan)]) == []
