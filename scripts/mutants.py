@@ -45,7 +45,7 @@ TESTS = {
     "estimators/norm": "unit/test_certificate",
     "surface/process": "unit/test_estimators contract/test_estimators",
     "surface/insight": "unit/test_view_residuals unit/test_view_slices",
-    "surface": "unit/test_curve",
+    "surface": "unit/test_landscape unit/test_curve",
     "estimators": "unit/test_estimators unit/test_own_estimators contract/test_estimators",
     "protocol": "unit/test_estimators unit/test_own_estimators contract/test_estimators",
 }

@@ -1,14 +1,16 @@
 import functools
 import itertools
 import math
+import operator
 import pickle
+from fractions import Fraction
 
 import mpmath
 import numpy as np
 import pytest
 
 from zhat.core.arrays import sobol, tensor_grid
-from zhat.core.certify.bracket import NormTooSmall, certified_bracket
+from zhat.core.certify.bracket import NormTooSmall, _Data, certified_bracket
 from zhat.core.certify.enclosure import Enclosure, Shapes
 from zhat.core.certify.remainder import axis_remainder, remainder_norms
 from zhat.core.certify.tilt import tilt
@@ -285,12 +287,16 @@ def test_little_noise_costs_little():
     assert much.width > noisy.width
 
 
+def correlation_by_mpmath(nu, z):
+    if nu == math.inf:
+        return mpmath.exp(-z * z / 2)
+    return 2 ** (1 - mpmath.mpf(nu)) / mpmath.gamma(nu) * z**nu * mpmath.besselk(nu, z)
+
+
 @pytest.mark.parametrize("nu", [0.25, 0.5, 0.8, 1.0, 1.3, 1.5, 1.9, 2.0, 2.1, 2.5, 4.0, math.inf])
 def test_the_remainder_on_an_interval_is_bounded_and_closely_so(nu):
     def variogram(z):
-        if nu == math.inf:
-            return 1 - mpmath.exp(-z * z / 2)
-        return 1 - 2 ** (1 - mpmath.mpf(nu)) / mpmath.gamma(nu) * z**nu * mpmath.besselk(nu, z)
+        return 1 - correlation_by_mpmath(nu, z)
 
     with mpmath.workdps(50):
         for side in (1e-5, 1e-2, 0.5, 4.0):
@@ -302,6 +308,15 @@ def test_the_remainder_on_an_interval_is_bounded_and_closely_so(nu):
                 bound = norm * float(flat + (1 - flat) * 4 * t * (1 - t))
                 assert float(mpmath.sqrt(squared)) <= bound * (1 + 1e-12)
             assert norm < 3.2 * float(mpmath.sqrt(squared))
+
+
+@pytest.mark.parametrize("nu", [2.5, 3.0, 4.0, math.inf])
+def test_the_remainder_of_smooth_kernels_is_exact_in_the_middle_of_short_intervals(nu):
+    with mpmath.workdps(50):
+        s = mpmath.mpf("1e-5")
+        end, middle = (correlation_by_mpmath(nu, z) for z in (s, s / 2))
+        distance = float(mpmath.sqrt(1.5 + end / 2 - 2 * middle))
+    assert axis_remainder(nu, 1e-5) == pytest.approx((distance, 0.0), rel=1e-4)
 
 
 @pytest.mark.parametrize("nu", NUS)
@@ -317,6 +332,18 @@ def test_the_remainder_in_a_box_is_bounded(nu):
             norms, flat = remainder_norms(kernel, widths)
             bound = norms @ (flat + (1 - flat) * 4 * place * (1 - place))
             assert signed @ kernel.matrix(points, points) @ signed <= bound**2 + 1e-14
+
+
+@pytest.mark.parametrize("t", [1, 2, 5])
+def test_the_residual_of_the_weights_is_no_larger_than_stated(t):
+    rng = np.random.default_rng(t)
+    for _ in range(40):
+        x, y = rng.random((t, 1)), 1e3 * rng.standard_normal(t)
+        data = _Data(Kernel(1.5, 0.3, 1.0), x, y, 0.1)
+        covariance = data.kernel.matrix(x, x) + data.ridge * np.eye(t)
+        rows = [[Fraction(value) for value in row] for row in np.column_stack([y, -covariance])]
+        left = [sum(map(operator.mul, row, [1, *map(Fraction, data.weights)])) for row in rows]
+        assert math.sqrt(sum(value**2 for value in left)) <= data.residual
 
 
 def test_exponentials_of_affine_functions_are_exact_in_one_cell():

@@ -9,7 +9,7 @@ from scipy.special import i0e
 from zhat.core.gp.kernels import Kernel, SumKernel
 from zhat.core.gp.paths import posterior_deviations
 from zhat.core.gp.process import GaussianProcess
-from zhat.core.integrate.nodes import nodes_for_range
+from zhat.core.integrate.nodes import TemperatureGrid, nodes_for_range
 from zhat.core.integrate.thermodynamics import thermodynamics
 from zhat.core.logspace import effective_sample_size, log_sum_exp
 
@@ -86,3 +86,15 @@ def test_nodes_follow_a_mode_on_the_seam_of_periodic_axes_as_well_as_any_other(d
     in_the_middle, on_the_seam = effective_and_error(0.5), effective_and_error(0.0)
     assert on_the_seam[0] > 0.8 * in_the_middle[0]
     assert on_the_seam[1] == pytest.approx(0.0, abs=0.05)
+
+
+@pytest.mark.parametrize(("dim", "steepness", "most"), [(1, 1e4, 5), (2, 2e3, 15)])
+def test_no_more_cells_are_split_than_the_tolerance_needs(dim, steepness, most):
+    def narrow(x):
+        return steepness * np.sum((x - 0.2) ** 2, axis=1)
+
+    grid = TemperatureGrid(narrow, None, np.array([1.0, 8.0]), dim)
+    first = len(grid.nodes().points)
+    grid.refine(1e-4, 100 * first)
+    assert grid.nodes().error <= 1e-4
+    assert first < len(grid.nodes().points) < most * first

@@ -125,6 +125,14 @@ def test_a_polynomial_with_all_terms_takes_a_third_more_values_than_it_has():
     assert not choose_terms(data.x, data.height, data.noise, data.relevant_height, FAR_NOISE, 24).is_exact
 
 
+def test_data_lie_between_minus_one_and_one_in_the_coordinates_of_the_terms():
+    data = heights_of(sparse_quartic(2, 0), 40, 2)
+    z = 3.0 + data.x @ np.diag([20.0, 0.1])
+    trend = choose_terms(z, data.height, data.noise, data.relevant_height, FAR_NOISE, 24).trend
+    scaled = (z - trend.centre) / trend.half_width
+    np.testing.assert_allclose([np.min(scaled, axis=0), np.max(scaled, axis=0)], [[-1.0] * 2, [1.0] * 2])
+
+
 @pytest.mark.parametrize("dim", [2, 4])
 @pytest.mark.parametrize(
     "function",
