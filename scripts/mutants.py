@@ -30,7 +30,7 @@ PROCESSOR_SECONDS = 150
 #: Test files that are about a module, or about all of a folder, where they are not called as it is.
 TESTS = {
     "core/arrays": "unit/test_core_gp unit/test_core_target",
-    "core/certify": "unit/test_core_certificate",
+    "core/certify": "unit/test_core_remainder unit/test_core_certificate",
     "core/design/acquire": "unit/test_core_acquire unit/test_core_acquire_turns",
     "core/design": "unit/test_core_design",
     "core/gp/fit": "unit/test_core_fit unit/test_core_sum_kernel unit/test_core_trend",
