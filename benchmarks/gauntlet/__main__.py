@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .conduct import PACKAGES, PACKAGES_PYTHON, Ledger, find_truths, perform_runs, problem_row, run_row
-from .discipline import ROOT, Origin, Refused, for_development, for_report, to_go_on
+from .discipline import ROOT, Origin, Refused, for_development, for_report, kept_report, to_go_on
 from .docs_page import write_docs
 from .judge import Judged
 from .page import write_page
@@ -64,6 +64,8 @@ def origin_of(given: argparse.Namespace, methods: Sequence[str]) -> Origin:
         raise Refused("a report has problems of every dimension; wanted: --largest-dim with a seed for development")
     if given.report:
         return for_report()
+    if given.go_on and given.only_page:
+        return kept_report(given.go_on)
     if given.go_on:
         return to_go_on(given.go_on, with_zhat=any(method not in PACKAGES for method in methods))
     return for_development(given.seed)

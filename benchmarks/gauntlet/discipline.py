@@ -75,17 +75,22 @@ def for_report() -> Origin:
     return Origin(seed_of(commit), commit)
 
 
+def kept_report(table: Path) -> Origin:
+    """Return the seed of a report that was begun before."""
+    found = REPORT_WORDS.search(about_of(table))
+    if found is None:
+        raise Refused(f"{table} is no report")
+    return Origin(int(found.group(2)), found.group(1))
+
+
 def to_go_on(table: Path, with_zhat: bool) -> Origin:
     """Return the seed of a report that was begun before, if what decides about its runs is still the same.
 
     ``with_zhat`` says whether methods of zhat are to be run: other packages do not depend on its code.
     """
-    found = REPORT_WORDS.search(about_of(table))
-    if found is None:
-        raise Refused(f"{table} is no report")
-    commit = found.group(1)
+    origin = kept_report(table)
     paths = (*PROBLEM_PATHS, *(METHOD_PATHS if with_zhat else ()))
-    changed = git("diff", "--stat", commit, "--", *paths) or git("status", "--porcelain", "--", *paths)
+    changed = git("diff", "--stat", origin.commit, "--", *paths) or git("status", "--porcelain", "--", *paths)
     if changed:
-        raise Refused(f"since the report of {commit[:8]} was begun, these have changed:\n{changed}")
-    return Origin(int(found.group(2)), commit)
+        raise Refused(f"since the report of {origin.commit[:8]} was begun, these have changed:\n{changed}")
+    return origin

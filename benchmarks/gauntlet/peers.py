@@ -17,6 +17,7 @@ import json
 import logging
 import math
 import os
+import signal
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -31,8 +32,9 @@ from zhat.core.arrays import FloatArray
 
 from .problem import Problem
 
-#: Seconds of wall time that a run may take.
-TIME_LIMIT = 600.0
+#: Seconds of processor time that a run may take: nested samplers that take longer go round without a call, as they do
+#: where the region that they draw from has become a sliver. A surrogate takes its time.
+TIME_LIMIT, TIME_LIMIT_OF_SURROGATES = 300.0, 1200.0
 #: UltraNest takes finite numbers only, and this is what it puts for others where it repairs them itself.
 ULTRANEST_LOWEST = -1e100
 #: What a Gaussian process is told of a vanishing integrand before it has seen any other value.
@@ -85,7 +87,7 @@ class Counted:
     budget
         How many points there may be: calls with more stop the run.
     time_limit
-        Seconds of wall time after which the next call stops the run.
+        Seconds of processor time after which the run is to be stopped.
     """
 
     def __init__(self, problem: Problem, budget: int | None, time_limit: float) -> None:
@@ -93,7 +95,7 @@ class Counted:
         self.n_calls = 0
         self.budget = math.inf if budget is None else budget
         self.time_limit = time_limit
-        self.deadline = time.monotonic() + time_limit
+        self.deadline = time.process_time() + time_limit
 
     def __call__(self, x: FloatArray) -> FloatArray:
         """Return −λ f at points ``(n, d)``."""
@@ -107,7 +109,7 @@ class Counted:
     @property
     def out_of_time(self) -> bool:
         """Whether the time is over."""
-        return time.monotonic() > self.deadline
+        return time.process_time() > self.deadline
 
     def at(self, x: FloatArray) -> float:
         """Return −λ f at one point."""
@@ -115,7 +117,7 @@ class Counted:
 
 
 def run_peer(
-    package: str, problem: Problem, seed: int, budget: int | None, time_limit: float = TIME_LIMIT
+    package: str, problem: Problem, seed: int, budget: int | None, time_limit: float | None = None
 ) -> PeerOutcome:
     """Return what a package makes of a problem, with one thread and without a word on the screen.
 
@@ -130,10 +132,12 @@ def run_peer(
     budget
         How many calls it is held to. None for its own settings, which know no budget.
     time_limit
-        Seconds of wall time, looked at with each call.
+        Seconds of processor time; None for `TIME_LIMIT`, or that of surrogates.
     """
     if package not in PACKAGES:
         raise ValueError(f"no package {package!r}: there are {', '.join(PACKAGES)}")
+    if time_limit is None:
+        time_limit = TIME_LIMIT_OF_SURROGATES if package == "pyvbmc" else TIME_LIMIT
     start, log_integrand = time.process_time(), None
     log_z, std_error, status = math.nan, math.nan, "ok"
     with quiet(), threadpool_limits(1):
@@ -141,7 +145,8 @@ def run_peer(
             # Before the clock starts: it takes seconds, and no part of the work.
             importlib.import_module(package)
             start, log_integrand = time.process_time(), Counted(problem, budget, time_limit)
-            log_z, std_error = PACKAGES[package](log_integrand, seed, budget)
+            with alarm(time_limit):
+                log_z, std_error = PACKAGES[package](log_integrand, seed, budget)
             if not math.isfinite(log_z):
                 log_z, status = math.nan, f"failed: log Z is {log_z}"
         except Stopped as stopped:
@@ -150,6 +155,23 @@ def run_peer(
             status = f"failed: {type(error).__name__}: {first_line(error)}"
     n_calls = 0 if log_integrand is None else log_integrand.n_calls
     return PeerOutcome(log_z, std_error, n_calls, time.process_time() - start, status)
+
+
+@contextlib.contextmanager
+def alarm(seconds: float) -> Iterator[None]:
+    """Stop what is within after some processor time, whether or not it calls the integrand."""
+
+    def stop(*_: object) -> None:
+        raise Stopped(f"{seconds:g} s")
+
+    before = signal.signal(signal.SIGPROF, stop)
+    # A little later than the deadline, so that whoever is stopped can see that it is over.
+    signal.setitimer(signal.ITIMER_PROF, seconds + 0.1)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def first_line(error: Exception) -> str:
@@ -330,7 +352,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--number", type=int, required=True, help="of the problem")
     parser.add_argument("--package", choices=list(PACKAGES), required=True)
     parser.add_argument("--budget", type=int, help="calls; without it the package's own settings")
-    parser.add_argument("--time-limit", type=float, default=TIME_LIMIT, help="seconds of wall time")
+    parser.add_argument("--time-limit", type=float, help="seconds of processor time")
     given = parser.parse_args(arguments)
     # Here, because the families take a while to import and nothing else needs them.
     from .catalogue import draw

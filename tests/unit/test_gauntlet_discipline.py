@@ -121,6 +121,16 @@ def test_a_report_does_not_go_on_with_other_families_or_other_code(committed, co
         to_go_on(path, with_zhat=False)
 
 
+def test_the_page_of_a_report_is_made_of_what_is_kept_whatever_has_changed(commit, tmp_path, capsys):
+    commit()
+    ledger = begun(for_report(), tmp_path)
+    change(FAMILY)
+    options = ["--go-on", str(ledger.runs_path), "--results", str(ledger.folder), "--out", str(tmp_path / "page")]
+    assert command.main(options) == 2
+    assert command.main([*options, "--only-page"]) == 0
+    assert str(ledger.origin.seed) in (tmp_path / "page" / "index.html").read_text(encoding="utf-8")
+
+
 def test_what_is_no_report_does_not_go_on(commit, tmp_path):
     commit()
     path = begun(Origin(7), tmp_path).problems_path

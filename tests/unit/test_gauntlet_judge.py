@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from benchmarks.gauntlet.conduct import Ledger
 from benchmarks.gauntlet.discipline import Origin
+from benchmarks.gauntlet.docs_page import BEGIN, END, beside_packages, fill
 from benchmarks.gauntlet.judge import (
     TWO_SIDED_95,
     Judged,
@@ -229,3 +230,28 @@ def test_a_page_is_written_whatever_the_runs_came_to(tmp_path):
 
 def test_a_run_that_states_no_error_is_outside_of_nothing():
     assert worst([one(5.0, math.nan)]) == []
+
+
+def test_methods_are_compared_on_the_problems_that_all_of_them_have():
+    problems = [problem(number) for number in range(3)]
+    runs = [run(off, number=number) for number, off in enumerate((0.0, 0.3, 9.0))]
+    runs += [run(0.5, number=number, method="dynesty", factor=0) for number in range(2)]
+    runs += [run(0.7, 0.1, number=1, method="pyvbmc")]
+    methods = {pair: judged(problems, runs, *pair) for pair in methods_of(runs)}
+    lines = list(beside_packages(methods))
+    titles = [line for line in lines if line.startswith("On ")]
+    assert titles == ["On 2 problems without noise:\n", "On 1 problems without noise:\n"]
+    names = [line.split(" | ")[0:2] for line in lines if line.startswith(("| auto", "| dynesty", "| pyvbmc"))]
+    assert names == [
+        ["| auto, T = 50 (d + 2)", "2"], ["| dynesty with its defaults", "2"],
+        ["| auto, T = 50 (d + 2)", "1"], ["| dynesty with its defaults", "1"], ["| pyvbmc, T = 50 (d + 2)", "1"],
+    ]  # fmt: skip
+    assert not any("| 9 |" in line for line in lines)
+
+
+def test_a_page_is_filled_between_its_marks_again_and_again(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    for words in ("new", "newer"):
+        fill(page, [words, ""])
+        assert page.read_text() == f"before\n{BEGIN}\n\n{words}\n\n{END}\nafter\n"

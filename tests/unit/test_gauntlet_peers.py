@@ -112,6 +112,21 @@ def test_time_ends_a_run():
     assert outcome.n_calls == 0
 
 
+def test_time_ends_a_run_that_makes_no_calls(monkeypatch):
+    def run(log_integrand):
+        log_integrand(np.zeros((3, 2)))
+        while not log_integrand.out_of_time:
+            pass
+        while True:
+            pass
+
+    counting(monkeypatch, run)
+    outcome = peers.run_peer("json", normal(), 0, 10, time_limit=0.2)
+    assert outcome.status == "stopped after 0.2 s"
+    assert outcome.n_calls == 3
+    assert outcome.seconds >= 0.2
+
+
 def test_a_batch_that_exceeds_the_budget_is_not_evaluated(monkeypatch):
     def run(log_integrand):
         assert log_integrand(np.zeros((6, 2))).shape == (6,)
