@@ -26,8 +26,8 @@ th, td { padding: 0.2rem 0.45rem; text-align: right; white-space: nowrap } th { 
 td:first-child, th:first-child, .words { text-align: left } tr.first td { border-top: 1px solid #ccc }
 img { max-width: 100% } code { font-size: 0.75rem; user-select: all } td.words { white-space: normal; min-width: 14rem }
 """
-#: Errors are drawn from here on: below it they are all the same.
-SMALLEST_DRAWN = 1e-6
+#: Errors are drawn between these: below they are all the same, above they are nonsense of any size.
+SMALLEST_DRAWN, LARGEST_DRAWN = 1e-6, 1e3
 PANELS_A_ROW = 4
 
 Groups = dict[tuple[str, int], list[Judged]]
@@ -144,7 +144,7 @@ def share_figure(methods: Groups) -> Figure:
         axes.axvline(0.1, color="0.5", linewidth=1, linestyle="--")
         axes.set_xlabel("|Δ log Z|")
     panels[0, 0].set_xscale("log")
-    panels[0, 0].set_xlim(left=SMALLEST_DRAWN)
+    panels[0, 0].set_xlim(SMALLEST_DRAWN, LARGEST_DRAWN)
     panels[0, 0].set_ylim(0.0, 1.03)
     panels[0, 0].set_ylabel("share of runs at most so far off")
     panels[0, -1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8, frameon=False)
