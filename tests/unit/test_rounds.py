@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import zhat
-from zhat.auto.comparison import HIGHEST_SUM, _neighbours
+from zhat.auto.comparison import HIGHEST_SUM, _neighbours, compare_heights
 from zhat.core.heights.coordinates import Coordinates
 from zhat.core.heights.heights import Heights
 from zhat.core.heights.models import ModelSpec
@@ -38,6 +38,22 @@ def test_each_neighbour_differs_in_one_respect_and_occurs_once():
     assert spec not in others
     assert {other.nu for other in others if other.structure == "per-axis"} >= {0.5, 1.5, np.inf}
     assert any(other.rotated for other in others)
+
+
+@pytest.mark.parametrize("trend", ["constant", "quadratic", "polynomial"])
+def test_a_polynomial_is_given_up_where_thinned_data_no_longer_tell_of_one(trend):
+    # On eight circles it has 145 terms at the least; 201 heights tell of one, and the 141 that are kept of them do not.
+    generator = np.random.default_rng(0)
+    x = generator.random((201, 8))
+    whole = Heights(x, 10.0 * np.sum(np.cos(2 * np.pi * x) + 1.0, axis=1), np.zeros(201), tuple(range(8)))
+    assert any(spec.trend == "polynomial" for spec in _neighbours(ModelSpec(), whole, {}))
+    models = compare_heights(whole.thinned(160), {}, ModelSpec(trend=trend), {})
+    assert {model.spec.trend for model in models} == {"constant", "quadratic"}
+
+
+def test_no_trend_is_kept_that_has_more_terms_than_there_are_data():
+    few = heights(50.0, n=8)
+    assert {other.trend for other in _neighbours(ModelSpec(trend="quadratic", warp=0.1), few, {})} == {"constant"}
 
 
 def test_scores_are_tried_where_axes_are_quantiles_and_nowhere_else():

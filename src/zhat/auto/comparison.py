@@ -12,6 +12,7 @@ import numpy as np
 from zhat.core.arrays import FloatArray, Surface
 from zhat.core.gp.fit import SMOOTHNESSES
 from zhat.core.gp.kernels import Covariance
+from zhat.core.gp.polynomial import n_given_terms
 from zhat.core.gp.trend import TrendName, basis
 from zhat.core.heights.coordinates import Coordinates, n_trend_terms
 from zhat.core.heights.heights import Heights, relevant_height
@@ -114,6 +115,12 @@ def _tell_of_a_quadratic(data: Heights) -> bool:
     coordinates = _plain(dim, data.periodic, ())
     terms = basis(coordinates.trend("quadratic"), coordinates(data.x))
     return bool(np.linalg.matrix_rank(terms) == terms.shape[1])
+
+
+def _tell_of_a_polynomial(data: Heights) -> bool:
+    """Return whether there are enough data for a polynomial, which has more terms than a quadratic on circles."""
+    n_columns = data.x.shape[1] + len(data.periodic)
+    return _tell_of_a_quadratic(data) and len(data.height) > n_given_terms(n_columns)
 
 
 def compare_powers(
@@ -237,19 +244,25 @@ def _neighbours(spec: ModelSpec, data: Heights, rotations: Rotations) -> list[Mo
     can_be_sum = dim > 1 and not (is_steep and not data.few_are_low)
     if spec.structure == "additive" and not can_be_sum:
         spec = replace(spec, structure="isotropic")
+    tell_of_a_quadratic, tell_of_a_polynomial = _tell_of_a_quadratic(data), _tell_of_a_polynomial(data)
+    if not (tell_of_a_polynomial if spec.trend == "polynomial" else tell_of_a_quadratic):
+        # More did, before they were thinned.
+        spec = replace(spec, trend="constant", warp=0.0)
     found = [replace(spec, nu=nu) for nu in SMOOTHNESSES]
     if dim > 1:
         found += [replace(spec, structure="isotropic"), replace(spec, structure="per-axis")]
     if can_be_sum:
         of_curves = replace(spec, structure="additive", trend="constant", warp=0.0)
         found += [replace(of_curves, nu=nu) for nu in CURVE_SMOOTHNESSES]
-    if _tell_of_a_quadratic(data):
+    if tell_of_a_quadratic:
         found += [replace(spec, trend="constant", warp=0.0)]
         whole = replace(spec, structure="isotropic") if spec.structure == "additive" else spec
         place = warps.index(spec.warp)
         # From a bowl, to one a little more or less warped; from anything else, to all kinds of them.
         bowls = set(warps[max(place - 1, 0) : place + 2] if spec.trend == "quadratic" else warps[::2])
         found += [replace(whole, trend="quadratic", warp=warp) for warp in sorted(bowls)]
+    if tell_of_a_polynomial:
+        whole = replace(spec, structure="isotropic") if spec.structure == "additive" else spec
         found += [replace(whole, trend="polynomial", warp=0.0, rotated=False)]
     if spec.scored in rotations:
         found += [replace(spec, rotated=False), replace(spec, rotated=True)]

@@ -82,6 +82,11 @@ def all_terms(dim: int) -> tuple[Term, ...]:
     return tuple(found)
 
 
+def n_given_terms(dim: int) -> int:
+    """Return how many terms a polynomial of this many coordinates has at the least: those of a quadratic."""
+    return min((dim + 1) * (dim + 2) // 2, len(all_terms(dim)))
+
+
 def choose_terms(
     z: FloatArray, height: FloatArray, noise: FloatArray, limit: float, largest_doubt: float, most: int
 ) -> ChosenTerms:
@@ -106,7 +111,7 @@ def choose_terms(
     everything = Polynomial(all_terms(dim), tuple(0.5 * (lowest + highest)), tuple(half_width))
     far = np.maximum(height - limit, 0.0)
     trust = 1.0 / np.sqrt(LOW_SD**2 + noise + (largest_doubt * far) ** 2)
-    n_given = min((dim + 1) * (dim + 2) // 2, len(everything.terms))
+    n_given = n_given_terms(dim)
     weighted = everything.values(z) * trust[:, None]
     pursuit = _pursue(weighted, height * trust, n_given, most)
     coefficients = np.linalg.lstsq(weighted[:, pursuit.chosen], height * trust, rcond=None)[0]
