@@ -254,15 +254,14 @@ def _neighbours(spec: ModelSpec, data: Heights, rotations: Rotations) -> list[Mo
     if can_be_sum:
         of_curves = replace(spec, structure="additive", trend="constant", warp=0.0)
         found += [replace(of_curves, nu=nu) for nu in CURVE_SMOOTHNESSES]
+    whole = replace(spec, structure="isotropic") if spec.structure == "additive" else spec
     if tell_of_a_quadratic:
         found += [replace(spec, trend="constant", warp=0.0)]
-        whole = replace(spec, structure="isotropic") if spec.structure == "additive" else spec
         place = warps.index(spec.warp)
         # From a bowl, to one a little more or less warped; from anything else, to all kinds of them.
         bowls = set(warps[max(place - 1, 0) : place + 2] if spec.trend == "quadratic" else warps[::2])
         found += [replace(whole, trend="quadratic", warp=warp) for warp in sorted(bowls)]
     if tell_of_a_polynomial:
-        whole = replace(spec, structure="isotropic") if spec.structure == "additive" else spec
         found += [replace(whole, trend="polynomial", warp=0.0, rotated=False)]
     if spec.scored in rotations:
         found += [replace(spec, rotated=False), replace(spec, rotated=True)]
