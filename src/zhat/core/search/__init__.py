@@ -1,0 +1,1 @@
+"""Where a function is lowest: local searches."""
