@@ -7,7 +7,7 @@ from scipy.stats import chi2
 from zhat.core.arrays import tensor_grid
 from zhat.core.integrate.quadrature import LogIntegral
 from zhat.core.integrate.sampling import checked_draws, draw_langevin, weighted_moments
-from zhat.core.integrate.smc import Mixture, Turn, _systematic
+from zhat.core.integrate.smc import Mixture, Turn, resampled
 from zhat.core.integrate.target import PoolTarget, Region, target
 from zhat.core.space.torus import reflect
 
@@ -248,11 +248,11 @@ def test_each_index_is_resampled_as_often_as_its_weight_says_give_or_take_one():
     rng = np.random.default_rng(15)
     for n in (7, 100):
         log_weights = np.log(rng.dirichlet(np.ones(7)))
-        counts = np.bincount(_systematic(log_weights - 1e3, rng, n), minlength=7)
+        counts = np.bincount(resampled(log_weights - 1e3, rng, n), minlength=7)
         assert np.sum(counts) == n
         assert np.all(np.abs(counts - n * np.exp(log_weights)) < 1.0)
     # The last may hold everything.
-    assert _systematic(np.array([-1e4, -1e4, 0.0]), rng).tolist() == [2, 2, 2]
+    assert resampled(np.array([-1e4, -1e4, 0.0]), rng).tolist() == [2, 2, 2]
 
 
 def test_a_turn_takes_particles_to_the_middle_and_back():

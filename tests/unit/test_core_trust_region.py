@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from zhat.core.search.quadratic import Quadratic, lowest_in_ball, smallest_quadratic
-from zhat.core.search.trust_region import SMALLEST_GAIN, Descent
+from zhat.core.search.trust_region import WORTHWHILE_GAIN, Descent
 
 
 def descend(height, start, n_most, bounds=None, noise=0.0, others=()):
@@ -44,7 +44,7 @@ def test_a_quadratic_is_descended_with_about_twice_as_many_points_as_it_has_coef
         _, _, heights = descend(height, generator.standard_normal(dim), 25 * (dim + 2))
         left.append(heights.min() - depth)
         n_needed.append(len(heights))
-    assert np.median(left) < SMALLEST_GAIN
+    assert np.median(left) < WORTHWHILE_GAIN
     # What is left is of the order of half the dimension at most: the height of a typical draw from a normal.
     assert max(left) < dim
     assert np.median(n_needed) < 2 * n_coefficients + 4
@@ -59,7 +59,7 @@ def test_heights_that_are_known_from_elsewhere_save_evaluations():
         alone.append(descend(height, start, 200)[0].n_told)
         search, _, heights = descend(height, start, 200, others=others)
         helped.append(search.n_told)
-        assert heights.min() < depth + SMALLEST_GAIN
+        assert heights.min() < depth + WORTHWHILE_GAIN
     assert np.median(helped) < np.median(alone)
 
 
@@ -67,7 +67,7 @@ def test_it_ends_where_nothing_is_left_to_gain():
     height, depth = bowl(4, np.random.default_rng(0), condition=30.0)
     search, points, heights = descend(height, np.ones(4), 500)
     assert search.ended
-    assert search.lowest == heights.min() < depth + 2 * SMALLEST_GAIN
+    assert search.lowest == heights.min() < depth + 2 * WORTHWHILE_GAIN
     assert np.array_equal(search.best, points[np.argmin(heights)])
     assert len(points) < 60
 
@@ -87,7 +87,7 @@ def test_a_bent_valley_is_followed_until_little_is_left():
     def height(x):
         return float(100.0 * (x[1] - x[0] ** 2) ** 2 + (1.0 - x[0]) ** 2)
 
-    assert descend(height, np.array([-1.5, 1.0]), 120)[2].min() < 10 * SMALLEST_GAIN
+    assert descend(height, np.array([-1.5, 1.0]), 120)[2].min() < 10 * WORTHWHILE_GAIN
 
 
 @pytest.mark.parametrize("value", [math.inf, 1e300])
@@ -95,7 +95,7 @@ def test_regions_without_a_height_are_left_again(value):
     def height(x):
         return float(np.sum((x - 1.0) ** 2) * 20.0) if x[0] < 1.5 else value
 
-    assert descend(height, np.array([-1.0, -1.0, 0.5]), 80)[2].min() < SMALLEST_GAIN
+    assert descend(height, np.array([-1.0, -1.0, 0.5]), 80)[2].min() < WORTHWHILE_GAIN
 
 
 def test_noise_ends_the_search_where_it_hides_what_is_left():
@@ -112,7 +112,7 @@ def test_bounds_are_kept_and_a_minimum_on_them_is_found():
     _, points, heights = descend(lambda x: float(30.0 * np.sum(x)), np.zeros(3), 80, bounds)
     assert np.all(points >= bounds[0])
     assert np.all(points <= bounds[1])
-    assert heights.min() < -90.0 + SMALLEST_GAIN
+    assert heights.min() < -90.0 + WORTHWHILE_GAIN
 
 
 def test_the_same_facts_give_the_same_points_to_the_last_bit():

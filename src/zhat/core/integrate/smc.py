@@ -72,12 +72,12 @@ def sequential_monte_carlo(
     beta, log_integral, acceptance = 0.0, 0.0, 1.0
     relative_variance = 0.0
     for n_resampled in range(MAX_STAGES):
-        step = _next_step(inverse_temperature * energies, 1.0 - beta)
+        step = next_step(inverse_temperature * energies, 1.0 - beta)
         log_weights = -step * inverse_temperature * energies
         log_integral += log_mean_exp(log_weights)
-        relative_variance = _ancestral_variance(log_weights, ancestors, n_resampled)
+        relative_variance = ancestral_variance(log_weights, ancestors, n_resampled)
         beta = 1.0 if step >= 1.0 - beta else beta + step
-        chosen = _systematic(log_weights, generator)
+        chosen = resampled(log_weights, generator)
         points, energies, ancestors = points[chosen], energies[chosen], ancestors[chosen]
         sweeps = last_sweeps if beta == 1.0 else SWEEPS
         acceptance = _move(surface, beta * inverse_temperature, points, energies, sweeps, generator, periodic)
@@ -96,7 +96,7 @@ def sequential_monte_carlo(
     )
 
 
-def _next_step(energies: FloatArray, largest: float) -> float:
+def next_step(energies: FloatArray, largest: float) -> float:
     """Return the largest step in β, up to ``largest``, that keeps the effective sample size."""
     target = TEMPERING_ESS_SHARE * len(energies)
     relative = energies - np.min(energies)
@@ -115,7 +115,7 @@ def _next_step(energies: FloatArray, largest: float) -> float:
     return low if low > 0 else high
 
 
-def _systematic(log_weights: FloatArray, generator: np.random.Generator, n: int | None = None) -> IndexArray:
+def resampled(log_weights: FloatArray, generator: np.random.Generator, n: int | None = None) -> IndexArray:
     """Return ``n`` indices, as many as there are by default, resampled by the weights, in random order."""
     n = len(log_weights) if n is None else n
     cumulated = np.cumsum(np.exp(log_weights - np.max(log_weights)))
@@ -124,7 +124,7 @@ def _systematic(log_weights: FloatArray, generator: np.random.Generator, n: int 
     return generator.permutation(chosen)
 
 
-def _ancestral_variance(log_weights: FloatArray, ancestors: IndexArray, n_resampled: int) -> float:
+def ancestral_variance(log_weights: FloatArray, ancestors: IndexArray, n_resampled: int) -> float:
     """Return the relative variance of the integral's estimate, from the weight that each first particle has gathered.
 
     This is the estimator of Lee and Whiteley (2018), from one run.
@@ -265,7 +265,7 @@ def _refined(
         if effective > GOOD_ESS_SHARE or effective < 1.2 * best:
             break
         best = effective
-        particles = points[_systematic(log_weights, generator, min(len(particles), len(points)))]
+        particles = points[resampled(log_weights, generator, min(len(particles), len(points)))]
     return particles
 
 

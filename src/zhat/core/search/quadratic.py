@@ -12,7 +12,7 @@ from zhat.core.arrays import FloatArray
 #: Second derivatives of an earlier model are scaled down to this many standard deviations of their change.
 LARGEST_CURVATURE = 10.0
 #: What is rounding, relatively; and a number that is safe to divide by.
-ROUNDING, TINY = 1e-12, 1e-300
+ROUNDED_SHARE, TINY = 1e-12, 1e-300
 #: Enough to find a multiplier to its last digit.
 BISECTIONS = 80
 
@@ -64,7 +64,7 @@ def smallest_quadratic(
     system[:n, :n] = 0.5 * (steps @ steps.T) ** 2 + np.diag((tolerance / size) ** 2)
     system[:n, n:], system[n:, :n] = linear, linear.T
     # As if each coefficient of the linear part had an sd of a million: where values do not tell, it is 0.
-    system[n:, n:] = -ROUNDING * np.eye(dim + 1)
+    system[n:, n:] = -ROUNDED_SHARE * np.eye(dim + 1)
     solved = np.linalg.solve(system, np.concatenate([left, np.zeros(dim + 1)])) * size
     return Quadratic(float(solved[n]), solved[n + 1 :], (steps.T * solved[:n]) @ steps + known)
 
@@ -81,9 +81,9 @@ def lowest_in_ball(model: Quadratic) -> FloatArray:
     def step(shift: float) -> FloatArray:
         return np.asarray(-slope / (values + shift))
 
-    if values[0] > ROUNDING and np.linalg.norm(step(0.0)) <= 1.0:
+    if values[0] > ROUNDED_SHARE and np.linalg.norm(step(0.0)) <= 1.0:
         return np.asarray(vectors @ step(0.0))
-    low = max(0.0, -float(values[0])) + ROUNDING * max(1.0, float(np.abs(values).max()))
+    low = max(0.0, -float(values[0])) + ROUNDED_SHARE * max(1.0, float(np.abs(values).max()))
     shortened = step(low)
     if np.linalg.norm(shortened) < 1.0:
         # The slope says next to nothing of the direction in which it falls most: the rest of the length goes there.

@@ -22,7 +22,7 @@ from zhat.core.search.quadratic import TINY, Quadratic, lowest_in_ball, smallest
 #: Radii of the first region, of the largest after a good step, and of the smallest. The prior's sd is 1.
 FIRST_RADIUS, LARGEST_RADIUS, SMALLEST_RADIUS = 0.5, 2.0, 1e-4
 #: A search ends where the model predicts a smaller gain than this, or than this share of the noise, ...
-SMALLEST_GAIN = 0.5
+WORTHWHILE_GAIN = 0.5
 SMALLEST_GAIN_TO_NOISE = 0.5
 #: ... even in a region whose radius is doubled this often.
 MOST_DOUBLINGS = 3
@@ -31,7 +31,7 @@ BORDER = 0.9
 #: Of the gain that was predicted, the share above which the region grows and the one below which it shrinks.
 GOOD_SHARE, POOR_SHARE = 0.7, 0.1
 #: Heights within so many radii are fitted closely, those beyond the less the farther, and none beyond the second.
-INNER, OUTER = 2.5, 20.0
+NEAR_RADII, FAR_RADII = 2.5, 20.0
 #: By how much the model may miss close heights, as a share of their range.
 TOLERANCE = 1e-3
 #: In a direction in which points spread over fewer radii than this, another one is needed first.
@@ -40,7 +40,7 @@ NEEDED_SPREAD = 0.5
 ROUNDNESS = 0.3
 #: The length, in radii, of the random step that is added to each: it keeps points from lying on a line. Of the gain
 #: without it, this share is expected at least.
-JITTER = 0.3
+SIDE_STEP = 0.3
 SMALLEST_GAIN_SHARE = 0.05
 #: Errors of predictions fade by this factor from one height to the next, and none counts for more than the second.
 FADING, LARGEST_ERROR = 0.8, 3.0
@@ -183,7 +183,7 @@ class Descent:
                 search = replace(search, radius=0.5 * search.radius)
                 continue
             step = search._step_to_lowest(models.leading, bounds)
-            if models.leading.gain(step) >= max(SMALLEST_GAIN, SMALLEST_GAIN_TO_NOISE * noise):
+            if models.leading.gain(step) >= max(WORTHWHILE_GAIN, SMALLEST_GAIN_TO_NOISE * noise):
                 return replace(search._asking_for_gain(step, models, bounds), is_flat=False, has_spread=False)
             if np.linalg.norm(step) < BORDER or doublings == MOST_DOUBLINGS:
                 if self.is_flat:
@@ -251,12 +251,12 @@ class Descent:
         dim = len(self.best)
         steps, above = self._nearest(points, above)
         length = np.linalg.norm(steps, axis=1)
-        inner = length <= INNER
+        inner = length <= NEAR_RADII
         if np.sum(inner) < 2:
             flat = Quadratic(0.0, np.zeros(dim), np.zeros((dim, dim)))
             return Models(flat, flat, flat, 1.0, 0.0, np.eye(dim)[0])
         scale = max(1.0, float(np.median(np.abs(above[inner]))))
-        looseness = TOLERANCE * np.maximum(1.0, length / INNER) ** 3
+        looseness = TOLERANCE * np.maximum(1.0, length / NEAR_RADII) ** 3
 
         def model(values: FloatArray, is_plain: bool) -> Quadratic:
             size = max(float(np.ptp(values[inner])), 1e-9)
@@ -278,9 +278,9 @@ class Descent:
         length = np.linalg.norm(steps, axis=1)
         # As many as a quadratic has coefficients and a few more, or all that are close, where many may be at one place.
         n_coefficients = (dim + 1) * (dim + 2) // 2
-        n = int(np.clip(np.sum(length <= INNER), n_coefficients + dim + 2, 2 * n_coefficients))
+        n = int(np.clip(np.sum(length <= NEAR_RADII), n_coefficients + dim + 2, 2 * n_coefficients))
         nearest = np.argsort(length, kind="stable")[:n]
-        nearest = nearest[length[nearest] < OUTER]
+        nearest = nearest[length[nearest] < FAR_RADII]
         return steps[nearest], above[nearest]
 
     def _asking_for_spread(self, models: Models, bounds: FloatArray) -> Descent | None:
@@ -305,7 +305,7 @@ class Descent:
         gain_there = models.leading.gain(step)
         # Random, but the same whenever it is asked: a search that is resumed asks for the same points.
         aside = np.random.default_rng([self.n_told + 7, len(step)]).standard_normal(len(step))
-        point, step = self._within(step + JITTER * aside / np.linalg.norm(aside), bounds)
+        point, step = self._within(step + SIDE_STEP * aside / np.linalg.norm(aside), bounds)
         gain = max(models.leading.gain(step), SMALLEST_GAIN_SHARE * gain_there)
         to_steps = self._to_steps()
         return replace(

@@ -13,8 +13,8 @@ from zhat.core.arrays import FloatArray
 from zhat.core.gp.families import Shape
 from zhat.core.gp.kernels import correlation_and_slope
 from zhat.core.gp.process import half_inverse
-from zhat.core.log_ratio.kernel import LEVEL_VARIANCE, RatioKernel, quadratic_matrix
-from zhat.core.log_ratio.process import NUGGET_SHARE, RatioProcess, factorised
+from zhat.core.ratios.kernel import LEVEL_VARIANCE, RatioKernel, quadratic_matrix
+from zhat.core.ratios.process import NUGGET_SHARE, RatioProcess, factorised
 
 #: Priors are normal in the logarithms. That of the lengthscales: its standard deviation.
 LENGTH_LOG_STD = 1.5

@@ -10,7 +10,7 @@ from scipy.linalg.lapack import dpotrs, dtrtrs
 
 from zhat.core.arrays import FloatArray, blocks
 from zhat.core.gp.process import half_inverse, jittered_cholesky
-from zhat.core.log_ratio.kernel import RatioKernel
+from zhat.core.ratios.kernel import RatioKernel
 
 #: What every observation has for noise besides its own: a share of the scales of the parts that vary, and a variance.
 NUGGET_SHARE = 1e-9

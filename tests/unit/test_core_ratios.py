@@ -11,9 +11,9 @@ from scipy.stats import norm
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Exponentiation, Matern
 
-from zhat.core.log_ratio.fit import LogPosterior, RatioKind, fit_ratio
-from zhat.core.log_ratio.kernel import RatioKernel
-from zhat.core.log_ratio.process import (
+from zhat.core.ratios.fit import LogPosterior, RatioKind, fit_ratio
+from zhat.core.ratios.kernel import RatioKernel
+from zhat.core.ratios.process import (
     NUGGET_SHARE,
     NUGGET_VARIANCE,
     SMALLEST_VARIANCE,

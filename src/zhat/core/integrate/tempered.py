@@ -1,0 +1,175 @@
+"""Tempered sequential Monte Carlo from a rough idea of where an integrand is, in scores.
+
+Particles start from a mixture of t distributions q and follow q^{1−β} e^{−βh}, from β = 0 to 1: however narrow e^{−h}
+is, the way there is short if the mixture is about right, and where it is not the particles find their way all the same.
+They are moved as in `zhat.core.integrate.smc`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import gammaln
+
+from zhat.core.arrays import FloatArray, IndexArray, Surface, sobol
+from zhat.core.integrate.quadrature import LogIntegral
+from zhat.core.integrate.smc import (
+    MAX_STAGES,
+    Population,
+    ancestral_variance,
+    importance_draws,
+    next_step,
+    resampled,
+)
+from zhat.core.integrate.target import (
+    GRID_DIM,
+    NARROW_TARGET_SHARE,
+    SMALLEST_ESS_SHARE,
+    Effort,
+    GridTarget,
+    PoolTarget,
+    Target,
+)
+from zhat.core.logspace import effective_sample_size, log_mean_exp, relative_standard_error
+from zhat.core.space.natural import Space
+
+#: Degrees of freedom of the mixture's parts.
+DEGREES = 5.0
+#: Sweeps of moves at a temperature on the way.
+TEMPERED_SWEEPS = 4
+#: Points of the cube that tell whether a grid would find the integrand.
+N_WIDE = 2048
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A t distribution: its centre, a root of its scale matrix (``centre + z @ root.T``) and its share."""
+
+    centre: FloatArray
+    root: FloatArray
+    share: float
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """A mixture of t distributions in scores."""
+
+    space: Space
+    parts: tuple[Part, ...]
+
+    def draw(self, n: int, generator: np.random.Generator) -> FloatArray:
+        """Return ``n`` draws, in random order."""
+        dim, found = self.space.dim, []
+        for part, k in zip(self.parts, generator.multinomial(n, [part.share for part in self.parts]), strict=True):
+            stretch = np.sqrt(DEGREES / generator.chisquare(DEGREES, size=k))
+            found.append(part.centre + (generator.standard_normal((k, dim)) * stretch[:, None]) @ part.root.T)
+        return self.space.wrapped(generator.permutation(np.vstack(found)))
+
+    def log_density(self, scores: FloatArray) -> FloatArray:
+        """Return the logarithm of the density at the rows of ``scores``."""
+        dim = self.space.dim
+        constant = float(gammaln(0.5 * (DEGREES + dim)) - gammaln(0.5 * DEGREES)) - 0.5 * dim * math.log(
+            DEGREES * math.pi
+        )
+        terms = np.empty((len(self.parts), len(scores)))
+        for row, part in zip(terms, self.parts, strict=True):
+            white = np.linalg.solve(part.root, self.space.difference(scores, part.centre).T)
+            row[:] = -0.5 * (DEGREES + dim) * np.log1p(np.sum(white**2, axis=0) / DEGREES)
+            row += math.log(part.share) + constant - float(np.sum(np.log(np.diag(part.root))))
+        return np.asarray(np.logaddexp.reduce(terms, axis=0))
+
+
+def tempered_particles(
+    height: Surface, mixture: Mixture, n: int, last_sweeps: int, generator: np.random.Generator
+) -> Population:
+    """Carry ``n`` particles (made even) from the mixture to e^{−h}; ``height`` is that in scores, with the prior's.
+
+    The integral is that of e^{−h} over the scores.
+    """
+    n += n % 2
+    points = mixture.draw(n, generator)
+    log_start, heights = mixture.log_density(points), height(points)
+    ancestors: IndexArray = np.arange(n)
+    beta, log_integral, acceptance, relative_variance, n_points = 0.0, 0.0, 1.0, 0.0, n
+    for n_resampled in range(MAX_STAGES):
+        gap = heights + log_start
+        step = next_step(gap, 1.0 - beta)
+        log_weights = -step * gap
+        log_integral += log_mean_exp(log_weights)
+        relative_variance = ancestral_variance(log_weights, ancestors, n_resampled)
+        beta = 1.0 if step >= 1.0 - beta else beta + step
+        chosen = resampled(log_weights, generator)
+        points, log_start, heights, ancestors = points[chosen], log_start[chosen], heights[chosen], ancestors[chosen]
+        sweeps = last_sweeps if beta == 1.0 else TEMPERED_SWEEPS
+        acceptance = _move(height, mixture, beta, (points, log_start, heights), sweeps, generator)
+        n_points += sweeps * n
+        if beta == 1.0:
+            break
+    counts = np.bincount(ancestors, minlength=n).astype(float)
+    error = math.sqrt(relative_variance) if beta == 1.0 else math.inf
+    return Population(points, heights, log_integral, error, acceptance, float(n / np.sum(counts**2)), n_points)
+
+
+def _move(
+    height: Surface,
+    mixture: Mixture,
+    beta: float,
+    state: tuple[FloatArray, FloatArray, FloatArray],
+    sweeps: int,
+    generator: np.random.Generator,
+) -> float:
+    """Move all particles in place by differential evolution and return the share of moves accepted."""
+    points, log_start, heights = state
+    n, dim = points.shape
+    half, space, accepted = n // 2, mixture.space, 0
+    factor = 2.38 / math.sqrt(2 * dim)
+    for sweep in range(sweeps):
+        moved = 0
+        for mine, others in ((slice(0, half), slice(half, n)), (slice(half, n), slice(0, half))):
+            pool = points[others]
+            first = generator.integers(half, size=half)
+            second = (first + generator.integers(1, half, size=half)) % half
+            # Every fifth sweep jumps by the whole difference, which leads from one mode to another.
+            gamma = 1.0 if sweep % 5 == 4 else factor
+            jump = gamma * space.difference(pool[first], pool[second])
+            jump += 1e-5 * np.std(pool, axis=0) * generator.standard_normal((half, dim))
+            proposal = space.wrapped(points[mine] + jump)
+            new_height, new_start = height(proposal), mixture.log_density(proposal)
+            gain = beta * (heights[mine] - new_height) + (1.0 - beta) * (new_start - log_start[mine])
+            better = np.log(generator.random(half)) < gain
+            for old, new in ((points, proposal), (log_start, new_start), (heights, new_height)):
+                old[mine][better] = new[better]
+            moved += int(np.sum(better))
+        accepted += moved
+        if sweep % 5 != 4:
+            factor *= math.exp(0.5 * (moved / n - 0.25))
+    return float(accepted / (sweeps * n))
+
+
+def located_target(surface: Surface, mixture: Mixture, generator: np.random.Generator, effort: Effort) -> Target:
+    """Return e^{−g}/Z of a surface on the unit cube, given about where it is."""
+    space = mixture.space
+    if space.dim <= GRID_DIM:
+        probe = -surface(sobol(N_WIDE, space.dim, generator))
+        if effective_sample_size(probe) > NARROW_TARGET_SHARE * 0.1 * N_WIDE:
+            return GridTarget(surface, 1.0, space.dim, effort)
+
+    def height(scores: FloatArray) -> FloatArray:
+        return np.asarray(surface(space.unit_of_scores(scores)) - space.log_prior_of_scores(scores))
+
+    population = tempered_particles(height, mixture, effort.particles, effort.last_sweeps, generator)
+    particles = space.unit_of_scores(population.points)
+    points, heights, log_weights = importance_draws(
+        surface, 1.0, particles, effort.pool_points, generator, space.periodic
+    )
+    n_points = population.n_points + len(points)
+    if effective_sample_size(log_weights) > SMALLEST_ESS_SHARE * len(points):
+        error = relative_standard_error(log_weights)
+        return PoolTarget(
+            points, heights, log_weights, LogIntegral(log_mean_exp(log_weights), error, n_points, "importance")
+        )
+    value = population.log_integral + space.log_volume
+    integral = LogIntegral(value, population.relative_error, n_points, "smc")
+    return PoolTarget(particles, surface(particles), np.zeros(len(particles)), integral)

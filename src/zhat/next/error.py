@@ -1,0 +1,84 @@
+"""What log Z may be wrong by, part by part."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from zhat.core.arrays import FloatArray
+from zhat.core.integrate.target import Region
+from zhat.next.forms import Form
+from zhat.next.models import surprise
+from zhat.next.planning import View
+from zhat.next.rounds import Round
+from zhat.problem.evaluations import Evaluations
+from zhat.problem.streams import Purpose
+from zhat.problem.task import Task
+from zhat.protocol.common import learned_shift_error
+
+#: Plausible functions that are integrated, and the nodes that they are integrated on.
+N_FUNCTIONS = 128
+N_NODES = 512
+#: Points that stand for it otherwise.
+N_NODES_OF_REGION = 4096
+#: log Z is compared with what it was when this share of the evaluations was known. Differences within so many sds of
+#: the integrals' own errors are none; these errors count as at most so much.
+PAST_SHARE = 0.5
+DRIFT_SDS = 2.0
+LARGEST_INTEGRAL_ERROR = 0.1
+#: The share of the integrand that is taken to be seen at the least.
+SMALLEST_SEEN = 1e-6
+
+
+def parts_of_error(
+    task: Task, made: Round, view: View, facts: Evaluations
+) -> tuple[float, dict[str, float], dict[str, float]]:
+    """Return what is to be added to the log integral, the parts of its standard error, and what explains them."""
+    models = made.models
+    assert models is not None
+    best, region = models.best, view.target.region(N_NODES_OF_REGION)
+    plausible = log_integrals(best, region, task.generator(Purpose.UNCERTAINTY))
+    wrong = surprise(made.tests)
+    failing = made.known.failing()
+    # The target is of what can be seen: what lies where evaluations fail is not in it.
+    unseen = 0.0 if failing is None else _log_unseen_share(best, made, view)
+    parts = {
+        "surrogate_error": wrong * float(np.std(plausible)),
+        "drift_error": drift(made),
+        "modes_error": made.search.log_unseen,
+        "wall_error": 0.0 if best.walls is None else best.walls.relative_error(region.points, region.weights),
+        "unseen_error": 0.5 * unseen,
+        "quadrature_error": view.target.log_integral.error,
+        "noise_error": learned_shift_error(task, facts, made.noise / task.inverse_temperature**2),
+    }
+    return 0.5 * unseen + float(np.mean(plausible)), parts, {"surprise": wrong}
+
+
+def log_integrals(form: Form, region: Region, generator: np.random.Generator) -> FloatArray:
+    """Return log Z of plausible functions, relative to that of the surface that the region is of."""
+    points = region.equally_weighted(N_NODES).points
+    gain = form.expected(points) - form.draws(points, N_FUNCTIONS, generator)
+    return np.asarray(np.logaddexp.reduce(gain, axis=1) - math.log(N_NODES))
+
+
+def drift(made: Round) -> float:
+    """Return by how much log Z has moved since half of the evaluations were known, beyond the errors of its integrals.
+
+    Where errors fall in proportion to the number of evaluations, that is the error that is left. Where much of the
+    integrand is yet to be found, it is the only thing that tells: no surrogate knows what it has not seen.
+    """
+    last = made.past[-1]
+    before = next((view for view in made.past if view.n >= PAST_SHARE * last.n), last)
+    moved = abs(last.log_z - before.log_z)
+    known = DRIFT_SDS * min(math.hypot(last.error, before.error), LARGEST_INTEGRAL_ERROR)
+    return max(moved - known, 0.0)
+
+
+def _log_unseen_share(form: Form, made: Round, view: View) -> float:
+    """Return by how much log Z would be larger if the surrogate were right where evaluations fail."""
+    failing = made.known.failing()
+    assert failing is not None
+    region = view.target.region(N_NODES_OF_REGION)
+    seen: FloatArray = np.exp(failing.height(region.points))
+    return min(math.log(max(float(region.weights @ seen), 1.0)), -math.log(SMALLEST_SEEN))

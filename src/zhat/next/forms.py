@@ -1,0 +1,127 @@
+"""What both forms of surrogate have in common: the heights that they are told, and what they tell of the integrand.
+
+A form gives heights of the energy: λ times it, above the sample's lowest, without the prior's height.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from zhat.core.arrays import BoolArray, FloatArray, IndexArray
+from zhat.core.heights.walls import Walls
+from zhat.next.sample import Sample
+
+#: A height that should be low by so many sds of what a form predicts, and is far, lies beyond a cliff.
+CLIFF_SDS = 3.0
+#: What is believed of far heights is settled in so many passes at most.
+PASSES = 4
+#: log densities of single predictions are not below this: a single one must not decide all.
+WORST_SCORE = -20.0
+#: Hyperparameters are fitted to at most this many heights.
+MOST_FITTED = 256
+#: Predictions are taken to be off by this much besides, in a height.
+ALLOWED_MISS = 0.02
+
+
+class Form(Protocol):
+    """A surrogate of heights."""
+
+    @property
+    def name(self) -> str:
+        """Which form it is."""
+
+    @property
+    def kinds(self) -> str:
+        """What its processes are, in words."""
+
+    @property
+    def score(self) -> float:
+        """Its log evidence, as that of a density of heights."""
+
+    @property
+    def walls(self) -> Walls | None:
+        """Where heights beyond cliffs are."""
+
+    def height(self, unit: FloatArray) -> FloatArray:
+        """Return the median height at the rows of ``unit``."""
+
+    def sd(self, unit: FloatArray) -> FloatArray:
+        """Return the standard deviation of the heights, to first order."""
+
+    def expected(self, unit: FloatArray) -> FloatArray:
+        """Return minus the logarithm of the expected e^{−height}."""
+
+    def optimistic(self, unit: FloatArray, sds: float) -> FloatArray:
+        """Return the heights that are lower than the median ones by so many sds of what is modelled."""
+
+    def covariance(self, unit: FloatArray, other: FloatArray) -> FloatArray:
+        """Return the covariance of the heights, to first order."""
+
+    def draws(self, unit: FloatArray, n: int, generator: np.random.Generator) -> FloatArray:
+        """Return the heights of ``n`` functions that are as plausible as each other, shape ``(n, len(unit))``."""
+
+    def log_score(self, unit: FloatArray, height: FloatArray, noise: FloatArray, limit: FloatArray) -> float:
+        """Return the log density of these heights, or the log probability of being above the limit for those that are.
+
+        All heights are of the energy, above the lowest one of the sample that the form was fitted to.
+        """
+
+
+Process = TypeVar("Process")
+
+
+def settled(
+    sample: Sample,
+    mine: BoolArray,
+    condition: Callable[[BoolArray], Process],
+    predict: Callable[[Process, IndexArray], tuple[FloatArray, FloatArray, FloatArray]],
+) -> tuple[Process, IndexArray]:
+    """Return a process of what is to be believed of heights, and which of them lie beyond a cliff.
+
+    Those that matter are believed as they are. Of the others it is known that they are as high as the limit: those that
+    are predicted to be lower are told so, unless they should be far lower. ``mine`` are the heights to be looked at,
+    ``condition`` makes a process of some of them, and ``predict`` tells its mean and its sd of what is modelled at
+    others, and what it would be at the limit.
+    """
+    matters, far = mine & sample.matters, np.flatnonzero(mine & ~sample.matters)
+    used, cliffs = matters, np.empty(0, dtype=np.intp)
+    process = condition(used)
+    for _ in range(PASSES if len(far) else 0):
+        mean, sd, limit = predict(process, far)
+        is_cliff = (mean + CLIFF_SDS * sd < limit) | ~np.isfinite(sample.height[far])
+        cliffs, now = far[is_cliff], matters.copy()
+        now[far[(mean < limit) & ~is_cliff]] = True
+        if np.array_equal(now, used):
+            break
+        used, process = now, condition(now)
+    return process, cliffs
+
+
+def deviations(covariance: FloatArray, n: int, generator: np.random.Generator) -> FloatArray:
+    """Return ``n`` normal vectors with this covariance, in pairs of opposite sign, shape ``(n, k)``."""
+    # By its eigenvectors: it may be as good as singular.
+    values, vectors = np.linalg.eigh(covariance)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    half = generator.standard_normal((n // 2, len(covariance))) @ root.T
+    return np.vstack([half, -half])
+
+
+def walls_of(sample: Sample, cliffs: IndexArray) -> Walls | None:
+    """Return the walls between heights that matter and those beyond cliffs."""
+    if len(cliffs) == 0:
+        return None
+    kept = np.concatenate([np.flatnonzero(sample.matters), cliffs])
+    inside = np.repeat([True, False], [len(kept) - len(cliffs), len(cliffs)])
+    return Walls.around(sample.unit[kept], inside, sample.space.periodic)
+
+
+def thinned(height: FloatArray, most: int) -> IndexArray:
+    """Return at most so many rows: the lowest half of them, and others at even steps."""
+    if len(height) <= most:
+        return np.arange(len(height))
+    order, half = np.argsort(height, kind="stable"), most // 2
+    others = order[half:]
+    return np.sort(np.concatenate([order[:half], others[np.linspace(0, len(others) - 1, most - half).astype(int)]]))

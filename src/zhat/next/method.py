@@ -1,0 +1,106 @@
+"""The next adaptive method, as an estimator."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from zhat.auto.adaptive import nothing_finite
+from zhat.auto.knowledge import Seen
+from zhat.auto.remembered import Kept
+from zhat.core.arrays import Surface, sobol
+from zhat.core.integrate.target import QUICK, Target
+from zhat.next.error import parts_of_error
+from zhat.next.planning import View, next_points, view_of
+from zhat.next.rounds import Round, closing_round, first_points, first_size, latest_round
+from zhat.problem.evaluations import Evaluations
+from zhat.problem.points import Points
+from zhat.problem.streams import Purpose
+from zhat.problem.task import Task
+from zhat.protocol.common import share_left
+from zhat.protocol.estimator import CONVERGED, SMALL_ERROR, Finding
+
+
+@dataclass(frozen=True)
+class NextAdaptive:
+    """A search for the integrand, then two forms of surrogate that are judged by what they predicted."""
+
+    name: str = "zhat.next.method:NextAdaptive"
+
+    def check(self, task: Task) -> None:
+        """Accept any task."""
+
+    def ask(self, task: Task, facts: Evaluations, pending: Points, n: int) -> Points:
+        """Return the next points of the current round."""
+        start, stop = share_left(task, facts, pending, n, task.budget)
+        n_first = first_size(task)
+        if start < n_first:
+            return Points.from_place(first_points(task)[start : min(stop, n_first)], start)
+        if stop == start:
+            return Points.none(task.dim)
+        current = latest_round(task, Seen.of(facts))
+        if current is None:
+            # Nothing finite yet: look on all over the cube.
+            return Points.unnumbered(sobol(task.budget, task.dim, task.generator(Purpose.FIRST_POINTS))[start:stop])
+        # Points of earlier rounds that were pending when this one was planned may be in its plan again.
+        asked = np.vstack([facts.unit[current.n :], pending.unit])
+        is_asked = np.any(np.all(current.plan[:, None, :] == asked, axis=2), axis=1)
+        left = np.flatnonzero(~is_asked)[: stop - start]
+        if len(left):
+            return Points(current.plan[left], current.n + left)
+        if current.models is None:
+            # What the descents want next depends on what is pending.
+            return Points.none(task.dim)
+        generator = task.generator(Purpose.FRESH_PLAN, start)
+        failing = current.known.failing()
+        view = view_of(current.models, current.charts, generator, QUICK, failing)
+        return Points.unnumbered(next_points(current.models, view, stop - start, generator, failing))
+
+    def estimate(self, task: Task, facts: Evaluations) -> Finding:
+        """Return log Z with everything that it may be wrong by."""
+        seen = Seen.of(facts)
+        return _findings.of(task, seen, lambda: _conclude(task, seen, facts))
+
+    def posterior(self, task: Task, facts: Evaluations) -> Target | None:
+        """Return e^{−λμ}/Z on the unit cube; None if no energy is finite."""
+        last = _closing(task, Seen.of(facts))
+        return None if last is None else last[1].target
+
+    def surface(self, task: Task, facts: Evaluations) -> tuple[Surface, int]:
+        """Return the surrogate of the energy on the unit cube, and how many evaluations it is made of."""
+        last = _closing(task, Seen.of(facts))
+        if last is None:
+            return (lambda x: np.full(len(x), np.inf)), len(facts)
+        models = last[0].models
+        assert models is not None
+        best, lowest = models.best, models.sample.lowest
+        return (lambda x: (best.height(x) + lowest) / task.inverse_temperature), len(facts)
+
+
+_findings: Kept[Finding] = Kept(4)
+_closings: Kept[tuple[Round, View] | None] = Kept(4)
+
+
+def _closing(task: Task, seen: Seen) -> tuple[Round, View] | None:
+    return _closings.of(task, seen, lambda: closing_round(task, seen))
+
+
+def _conclude(task: Task, seen: Seen, facts: Evaluations) -> Finding:
+    last = _closing(task, seen)
+    if last is None:
+        return nothing_finite(facts)
+    made, view = last
+    models = made.models
+    assert models is not None
+    shift, parts, others = parts_of_error(task, made, view, facts)
+    value = view.target.log_integral.value - models.sample.lowest + shift
+    error = math.hypot(*parts.values())
+    form = models.best
+    diagnostics: dict[str, float | str] = {
+        **parts, **others, "form": form.name, "kinds": form.kinds,
+        "n_basins": float(len(made.search.basins)), "quadrature_method": view.target.log_integral.method,
+    }  # fmt: skip
+    notes = (CONVERGED,) if error < SMALL_ERROR else ()
+    return Finding(value, error, notes, diagnostics)

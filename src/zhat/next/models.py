@@ -1,0 +1,105 @@
+"""Both forms of surrogate, and which of them is believed: the one that predicted better."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from zhat.core.arrays import FloatArray
+from zhat.next.charts import Chart
+from zhat.next.forms import Form
+from zhat.next.plain import Plain, fit_plain
+from zhat.next.ratios import Ratios, fit_ratios
+from zhat.next.sample import Sample
+
+#: The score of a form that made no prediction where the other did.
+NO_PREDICTION = -1e3
+#: A square of a standardised error counts as at most this.
+LARGEST_SQUARE = 100.0
+#: A form whose heights have a larger sd than this where it sees the integrand sees what nobody knows.
+EXTRAPOLATED_SD = 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class Tested:
+    """What came of the predictions of a round.
+
+    Attributes
+    ----------
+    scores
+        The log scores of both forms, by their names.
+    squares
+        The squared errors of the one that was believed, in its variances.
+    """
+
+    scores: dict[str, float]
+    squares: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Models:
+    """Both forms, fitted to the same heights; the plain one is None where there is nothing to fit it to."""
+
+    sample: Sample
+    ratios: Ratios
+    plain: Plain | None
+    chosen: str
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """Those there are."""
+        return (self.ratios,) if self.plain is None else (self.ratios, self.plain)
+
+    @property
+    def best(self) -> Form:
+        """The one that is believed."""
+        return self.plain if self.chosen == "plain" and self.plain is not None else self.ratios
+
+    @property
+    def other(self) -> Form | None:
+        """The other one."""
+        return next((form for form in self.forms if form is not self.best), None)
+
+    def test(self, unit: FloatArray, energy: FloatArray, noise: FloatArray) -> Tested:
+        """Return what comes of the predictions at these points: λ times energies, +inf included."""
+        sample, best = self.sample, self.best
+        height = energy - sample.lowest
+        limit = sample.limit + sample.space.log_prior(sample.space.natural(unit))
+        scores = {form.name: form.log_score(unit, height, noise, limit) for form in self.forms}
+        variance = best.sd(unit) ** 2 + noise + 1e-12
+        missed = np.clip(height - best.height(unit), -50.0, 50.0)
+        return Tested(scores, np.minimum(missed**2 / variance, LARGEST_SQUARE))
+
+
+def fit_models(
+    sample: Sample, charts: Sequence[Chart], before: Models | None, anew: bool, tests: Sequence[Tested]
+) -> Models:
+    """Return both forms fitted to a sample; ``anew`` compares all kinds of processes."""
+    ratios = fit_ratios(sample, list(charts), before.ratios if before else None, anew or before is None)
+    plain = fit_plain(sample, before.plain if before else None, anew or before is None or before.plain is None)
+    if plain is None:
+        return Models(sample, ratios, None, ratios.name)
+    return Models(sample, ratios, plain, believed((ratios, plain), tests))
+
+
+def believed(forms: Sequence[Form], tests: Sequence[Tested]) -> str:
+    """Return the name of the form whose recent predictions were better; of the more evidence, while there are none."""
+    recent = tests[len(tests) // 2 :]
+    scores = {form.name: sum(test.scores.get(form.name, NO_PREDICTION) for test in recent) for form in forms}
+    if len(tests) < 2:
+        scores = {form.name: scores[form.name] + form.score for form in forms}
+    return max(scores, key=lambda name: scores[name])
+
+
+def knows_nothing(form: Form, unit: FloatArray) -> bool:
+    """Return whether a form knows next to nothing of the heights at most of its own draws."""
+    return float(np.median(form.sd(unit))) > EXTRAPOLATED_SD
+
+
+def surprise(tests: Sequence[Tested]) -> float:
+    """Return the root mean square of recent standardised errors, drawn towards 1 where there are few; at least 1."""
+    squares = np.concatenate([np.empty(0), *(test.squares for test in tests[len(tests) // 2 :])])
+    return max(1.0, math.sqrt((4.0 + float(np.sum(squares))) / (4.0 + len(squares))))

@@ -1,0 +1,165 @@
+"""The form for what is wide: a Gaussian process of the heights themselves, on the cube, circles and scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.linalg import LinAlgError
+from scipy.special import log_ndtr
+
+from zhat.core.arrays import BoolArray, FloatArray, IndexArray
+from zhat.core.gp.fit import LengthscalePrior, Search, Structure, spread_and_centre
+from zhat.core.gp.kernels import Covariance
+from zhat.core.gp.process import GaussianProcess
+from zhat.core.heights.walls import Walls
+from zhat.core.space.natural import WIDTH, Space
+from zhat.core.space.torus import columns, embed
+from zhat.next.forms import ALLOWED_MISS, MOST_FITTED, WORST_SCORE, deviations, settled, thinned, walls_of
+from zhat.next.sample import Sample
+
+#: How exactly a far height is believed to be as high as the limit, as a share of it.
+LIMIT_SHARE = 0.1
+#: The prior of lengthscales: the sd of the logarithm. The median is the spread of what matters.
+LENGTH_LOG_STD = 1.5
+#: An expected e^{−height} is at most so much larger, in the logarithm, than that of the median height.
+LARGEST_GAIN = 0.5
+#: It takes so many heights that matter for this form.
+FEWEST = 4
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of process."""
+
+    nu: float
+    structure: Structure
+
+    def n_parameters(self, dim: int) -> int:
+        """Return how many numbers are fitted, with the constant."""
+        return {"isotropic": 2, "per-axis": dim + 1, "additive": 4}[self.structure] + 1
+
+
+def kinds_in(dim: int) -> list[Kind]:
+    """Return the kinds that are compared."""
+    structures: tuple[Structure, ...] = ("isotropic", "per-axis") if dim > 1 else ("isotropic",)
+    found = [Kind(nu, structure) for nu in (0.5, 1.5, 2.5, math.inf) for structure in structures]
+    return found + [Kind(nu, "additive") for nu in (1.5, math.inf) if dim > 1]
+
+
+@dataclass(frozen=True, eq=False)
+class Plain:
+    """A process of heights of the energy above the sample's lowest."""
+
+    space: Space
+    process: GaussianProcess
+    kind: Kind
+    kernels: Mapping[Kind, Covariance] = field(default_factory=dict)
+    score: float = 0.0
+    walls: Walls | None = None
+    name: str = "plain"
+
+    @property
+    def kinds(self) -> str:
+        """What the process is, in words."""
+        return f"{self.kind.nu:g} {self.kind.structure}"
+
+    def height(self, unit: FloatArray) -> FloatArray:
+        """Return the median height at the rows of ``unit``."""
+        return self.process.mean(places(self.space, unit))
+
+    def sd(self, unit: FloatArray) -> FloatArray:
+        """Return the standard deviation of the heights."""
+        return np.asarray(np.sqrt(self.process.variance(places(self.space, unit))))
+
+    def optimistic(self, unit: FloatArray, sds: float) -> FloatArray:
+        """Return heights that are lower by so many sds."""
+        return np.asarray(self.height(unit) - sds * self.sd(unit))
+
+    def expected(self, unit: FloatArray) -> FloatArray:
+        """Return minus the logarithm of the expected e^{−height}, as far as it can be believed."""
+        return np.asarray(self.height(unit) - np.minimum(0.5 * self.sd(unit) ** 2, LARGEST_GAIN))
+
+    def covariance(self, unit: FloatArray, other: FloatArray) -> FloatArray:
+        """Return the covariance of the heights."""
+        return self.process.covariance(places(self.space, unit), places(self.space, other))
+
+    def draws(self, unit: FloatArray, n: int, generator: np.random.Generator) -> FloatArray:
+        """Return the heights of ``n`` functions that are as plausible as each other."""
+        return np.asarray(self.height(unit) + deviations(self.covariance(unit, unit), n, generator))
+
+    def log_score(self, unit: FloatArray, height: FloatArray, noise: FloatArray, limit: FloatArray) -> float:
+        """Return how well heights, or that they are above the limit, were predicted: normal ones."""
+        mean, sd = self.height(unit), np.sqrt(self.sd(unit) ** 2 + noise + ALLOWED_MISS**2)
+        below = -0.5 * ((np.minimum(height, limit) - mean) / sd) ** 2 - np.log(sd)
+        above = log_ndtr((mean - limit) / sd)
+        return float(np.sum(np.maximum(np.where(height < limit, below, above), WORST_SCORE)))
+
+
+def places(space: Space, unit: FloatArray) -> FloatArray:
+    """Return points of the cube where the process lives: quantiles are scores there, and periodic axes circles."""
+    scaled = np.array(unit)
+    axes = list(space.quantiles)
+    scaled[:, axes] = 0.5 + space.natural(unit)[:, axes] / WIDTH
+    return embed(scaled, space.periodic)
+
+
+def fit_plain(sample: Sample, before: Plain | None, anew: bool) -> Plain | None:
+    """Return the process of these heights; None if there are too few, or none that differ.
+
+    ``before`` is where hyperparameters were last; ``anew`` compares all kinds, which otherwise stay what they were.
+    """
+    space, matters = sample.space, sample.matters
+    if np.sum(matters) < FEWEST:
+        return None
+    x, prior = places(space, sample.unit), -space.log_prior(sample.natural)
+    noise = np.where(matters, sample.noise, (LIMIT_SHARE * sample.limit) ** 2)
+
+    def told(used: BoolArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        return x[used], sample.values(used) - prior[used], noise[used]
+
+    kinds = kinds_in(space.dim) if anew or before is None else [before.kind]
+    fitted = _fit_kinds(sample, kinds, *told(matters), dict(before.kernels) if before else {})
+    if fitted is None:
+        return None
+    kind, kernels, score = fitted
+
+    def condition(used: BoolArray) -> GaussianProcess:
+        return GaussianProcess.condition(kernels[kind], *told(used), "constant")
+
+    def predict(process: GaussianProcess, far: IndexArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        return process.mean(x[far]), np.sqrt(process.variance(x[far])), sample.limit - prior[far]
+
+    process, cliffs = settled(sample, np.ones(len(x), dtype=bool), condition, predict)
+    return Plain(space, process, kind, kernels, score, walls_of(sample, cliffs))
+
+
+def _fit_kinds(
+    sample: Sample, kinds: list[Kind], x: FloatArray, y: FloatArray, noise: FloatArray, kernels: dict[Kind, Covariance]
+) -> tuple[Kind, dict[Kind, Covariance], float] | None:
+    """Return the kind with the most evidence, the kernels of all, and that evidence; None if heights tell nothing."""
+    space, rows = sample.space, thinned(y, MOST_FITTED)
+    spread, centre = spread_and_centre(y[rows], "constant")
+    if not spread > 1e-12:
+        return None
+    size = math.sqrt(float(np.sum(np.var(x, axis=0)))) or 1.0
+    prior, groups = LengthscalePrior(size, LENGTH_LOG_STD), columns(space.dim, space.periodic)
+    x_told, y_told, noise_told = x[rows], y[rows], noise[rows]
+    scaled = (y_told - centre) / spread
+    scores: dict[Kind, float] = {}
+    for kind in kinds:
+        search = Search(x_told, scaled, spread, kind.nu, noise_told, "constant", kind.structure, prior, groups)
+        try:
+            kernel = search.run(kernels.get(kind), quick=True).kernel
+            process = GaussianProcess.condition(kernel, x_told, y_told, noise_told, "constant")
+        except LinAlgError:
+            continue
+        kernels[kind] = kernel
+        score = process.profile_log_likelihood() + search.log_prior(search.parameters_of(kernel))
+        scores[kind] = score - 0.5 * kind.n_parameters(space.dim) * math.log(len(rows))
+    if not scores:
+        return None
+    best = max(scores, key=lambda kind: scores[kind])
+    return best, kernels, scores[best] * len(y) / len(rows)

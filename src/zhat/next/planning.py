@@ -1,0 +1,182 @@
+"""Which points to evaluate next: draws, optimistic draws, and what tells most of the integral."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from zhat.core.arrays import BoolArray, FloatArray, Surface
+from zhat.core.heights.walls import Walls
+from zhat.core.integrate.smc import importance_draws
+from zhat.core.integrate.target import Effort, Target
+from zhat.core.integrate.tempered import Mixture, Part, located_target, tempered_particles
+from zhat.core.space.natural import Space
+from zhat.next.charts import Chart, chart_of_draws, chart_refitted
+from zhat.next.forms import Form
+from zhat.next.models import Models
+from zhat.next.ratios import owners
+from zhat.next.sample import Sample
+
+#: The shares of a round that are drawn from the integrand as it is expected, and as it may be at best.
+DRAWN_SHARE = 0.3
+OPTIMISTIC_SHARE = 0.4
+OPTIMISM = 2.0
+#: Draws that stand for the integrand, and points to choose from: some of them, and of a flatter integrand.
+N_DRAWS = 800
+N_REGION = 400
+N_CANDIDATES = 200
+N_FLATTER = 256
+N_OPTIMISTIC = 1024
+FLATTER = 0.5
+#: The share of the particles that begin anywhere: with each form.
+ANYWHERE = {"ratios": 0.2, "plain": 0.6}
+#: Draws of a bowl that tell where it is in scores; bowls are drawn a little wider than they are, and the volumes of all
+#: of them count for this share of where particles begin.
+N_OF_BOWL = 200
+WIDER = 1.3
+BY_VOLUME = 0.8
+#: Walls are asked for where heights are below this.
+HIGHEST_BEFORE_WALLS = 80.0
+#: A bowl follows the draws if there are so many for each coefficient, and predictions there were not off by more.
+DRAWS_AN_AXIS = 10
+LARGEST_MISS = 1.5
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Where the believed form sees the integrand: its expected e^{−height} on the unit cube, and draws from that."""
+
+    target: Target
+    draws: FloatArray
+    flatter: FloatArray
+
+
+def surface_of(heights: Surface, form: Form, failing: Walls | None = None) -> Surface:
+    """Return heights of a form with the walls that it sees, and those around where evaluations fail."""
+
+    def surface(unit: FloatArray) -> FloatArray:
+        found = heights(unit)
+        near = np.flatnonzero(found < HIGHEST_BEFORE_WALLS)
+        for walls in (form.walls, failing):
+            if walls is not None and len(near):
+                found[near] += walls.height(unit[near])
+        return found
+
+    return surface
+
+
+def view_of(
+    models: Models,
+    charts: Sequence[Chart],
+    generator: np.random.Generator,
+    effort: Effort,
+    failing: Walls | None,
+) -> View:
+    """Return where the believed form sees the integrand."""
+    space, best = models.sample.space, models.best
+    mixture = _mixture(space, charts, ANYWHERE[best.name], models.sample.lowest)
+    target = located_target(surface_of(best.expected, best, failing), mixture, generator, effort)
+    draws = target.rough_draws(N_DRAWS, generator)
+
+    def flatter(scores: FloatArray) -> FloatArray:
+        height = best.height(space.unit_of_scores(scores)) - space.log_prior_of_scores(scores)
+        return np.asarray(FLATTER * height)
+
+    particles = tempered_particles(flatter, mixture, N_FLATTER, 6, generator)
+    return View(target, draws, space.unit_of_scores(particles.points))
+
+
+def _mixture(space: Space, charts: Sequence[Chart], anywhere: float, lowest: float) -> Mixture:
+    """Return where particles begin: anywhere, or around the bowls."""
+    generator = np.random.default_rng(1)
+    parts = [Part(np.zeros(space.dim), np.eye(space.dim), anywhere)]
+    log_mass = np.array([chart.log_volume - (chart.bottom - lowest) for chart in charts])
+    mass = np.exp(log_mass - np.max(log_mass))
+    shares = BY_VOLUME * mass / np.sum(mass) + (1.0 - BY_VOLUME) / len(charts)
+    for chart, share in zip(charts, shares, strict=True):
+        draws = chart.centre + WIDER * generator.standard_normal((N_OF_BOWL, space.dim)) @ chart.root.T
+        scores = space.scores(space.unit_of_natural(space.reflected(draws)))
+        middle = space.scores(space.unit_of_natural(chart.centre[None, :].copy()))[0]
+        steps = space.difference(scores, middle)
+        covariance = np.atleast_2d(np.cov(steps.T)) + 1e-16 * np.eye(space.dim)
+        root = np.asarray(np.linalg.cholesky(covariance), dtype=float)
+        parts.append(Part(middle + np.median(steps, axis=0), root, (1.0 - anywhere) * float(share)))
+    return Mixture(space, tuple(parts))
+
+
+def next_points(
+    models: Models, view: View, n: int, generator: np.random.Generator, failing: Walls | None
+) -> FloatArray:
+    """Return the next ``n`` points of the unit cube."""
+    best = models.best
+    n_optimistic = int(OPTIMISTIC_SHARE * n)
+    n_drawn = (n - n_optimistic + 1) // 2
+    draws = np.unique(view.draws, axis=0)
+    drawn = draws[generator.permutation(len(draws))[:n_drawn]]
+    optimistic = _optimistic(models, view, n_optimistic, generator, failing)
+    chosen = np.vstack([drawn, optimistic])
+    n_left = n - len(chosen)
+    if n_left <= 0:
+        return chosen[:n]
+    candidates = np.vstack([draws[:: max(1, len(draws) // N_CANDIDATES)], view.flatter[: N_CANDIDATES // 2]])
+    region = view.target.region(N_REGION).equally_weighted(N_REGION).points
+    noise = models.sample.noise_std**2
+    return np.vstack([chosen, candidates[_most_telling(best, candidates, region, n_left, noise)]])
+
+
+def _optimistic(
+    models: Models, view: View, n: int, generator: np.random.Generator, failing: Walls | None
+) -> FloatArray:
+    """Return draws from the integrand as it may be at best, each a point of its own as far as there are any."""
+    best, dim = models.best, models.sample.space.dim
+    if n == 0:
+        return np.empty((0, dim))
+    surface = surface_of(lambda unit: best.optimistic(unit, OPTIMISM), best, failing)
+    start = np.vstack([view.draws[: N_FLATTER // 2], view.flatter])
+    points, _, log_weights = importance_draws(
+        surface, 1.0, start, N_OPTIMISTIC, generator, models.sample.space.periodic
+    )
+    weights = np.exp(log_weights - np.max(log_weights))
+    chosen = np.unique(generator.choice(len(points), size=n, p=weights / np.sum(weights)))
+    more = view.flatter[generator.permutation(len(view.flatter))[: n - len(chosen)]]
+    return np.vstack([points[chosen], more])
+
+
+def _most_telling(form: Form, candidates: FloatArray, region: FloatArray, n: int, noise: float) -> list[int]:
+    """Return the candidates that take most off the variance of the integral over the region, to first order."""
+    with_integral = np.mean(form.covariance(candidates, region), axis=1)
+    covariance = form.covariance(candidates, candidates)
+    chosen: list[int] = []
+    for _ in range(n):
+        variance = np.maximum(np.diag(covariance), 0.0)
+        variance = variance + 1e-9 * max(float(np.max(variance)), 1e-12) + noise + 1e-12
+        best = int(np.argmax(with_integral**2 / variance))
+        chosen.append(best)
+        column = covariance[:, best].copy()
+        with_integral = with_integral - column * with_integral[best] / variance[best]
+        covariance = covariance - np.outer(column, column) / variance[best]
+    return chosen
+
+
+def charts_after(
+    charts: Sequence[Chart], sample: Sample, draws: FloatArray, told: tuple[FloatArray, FloatArray], since: BoolArray
+) -> tuple[Chart, ...]:
+    """Return the bowls as the last round found them.
+
+    ``draws`` are from the integrand as it was expected; ``told`` are points and by how much their heights were missed;
+    ``since`` are the heights of the sample that a bowl may be refitted to.
+    """
+    space, (at, missed) = sample.space, told
+    natural, own = space.natural(draws), owners(charts, space, sample.natural)
+    owner, of_points = owners(charts, space, natural), owners(charts, space, space.natural(at))
+    found = []
+    for number, chart in enumerate(charts):
+        mine, here = natural[owner == number], missed[of_points == number]
+        wrong = len(here) > 0 and float(np.sqrt(np.mean(np.clip(here, -9.0, 9.0) ** 2))) > LARGEST_MISS
+        if len(mine) < DRAWS_AN_AXIS * (space.dim + 1) or wrong:
+            found.append(chart_refitted(chart, sample, np.flatnonzero((own == number) & since & sample.matters)))
+        else:
+            found.append(chart_of_draws(chart, space, mine))
+    return tuple(found)

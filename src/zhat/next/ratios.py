@@ -1,0 +1,264 @@
+"""The form for what is narrow: the log ratio of heights to those of bowls, each in its own coordinates.
+
+A ratio is smooth where heights are not alike everywhere: it tells how the integrand differs from a normal, near its
+mode and far out alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from zhat.core.arrays import BoolArray, FloatArray, IndexArray
+from zhat.core.heights.walls import Walls
+from zhat.core.ratios.fit import RatioKind, fit_ratio
+from zhat.core.ratios.kernel import RatioKernel
+from zhat.core.ratios.process import RatioProcess
+from zhat.core.space.natural import Space
+from zhat.next.charts import Chart
+from zhat.next.forms import ALLOWED_MISS, MOST_FITTED, WORST_SCORE, deviations, settled, thinned, walls_of
+from zhat.next.sample import Sample
+
+#: The kinds of process that are compared.
+RATIO_SMOOTHNESSES = (1.5, 2.5, math.inf)
+#: How exactly a far height is believed to be as high as the limit, in the logarithm.
+LIMIT_SD = 0.1
+#: Where nothing is modelled.
+NOT_MODELLED = 1e9
+LARGEST_LOG = 30.0
+#: Nodes and weights of an average over a normal variable.
+NODES, WEIGHTS = np.array([-1.0, 0.0, 1.0]), np.array([0.25, 0.5, 0.25])
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """The process of one bowl, and how its kernels of each kind were fitted, to begin with the next time."""
+
+    chart: Chart
+    process: RatioProcess | None
+    kind: RatioKind | None
+    kernels: Mapping[RatioKind, RatioKernel] = field(default_factory=dict)
+    score: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Ratios:
+    """Processes of log ratios, one for each bowl; a point belongs to the bowl that is lowest there."""
+
+    space: Space
+    lowest: float
+    softening: float
+    pieces: tuple[Piece, ...]
+    walls: Walls | None
+    name: str = "ratios"
+
+    @property
+    def score(self) -> float:
+        """The log evidence of all pieces."""
+        return sum(piece.score for piece in self.pieces)
+
+    @property
+    def kinds(self) -> str:
+        """What the processes are, in words."""
+        kinds = (piece.kind for piece in self.pieces)
+        return ", ".join("none" if kind is None else f"{kind.nu:g}{' per axis' * kind.per_axis}" for kind in kinds)
+
+    def parts(self, unit: FloatArray) -> Iterator[tuple[Piece, IndexArray, FloatArray, FloatArray]]:
+        """Yield each piece with the rows that belong to it, their coordinates and the softened heights of the bowl."""
+        natural = self.space.natural(unit)
+        owner = owners([piece.chart for piece in self.pieces], self.space, natural)
+        for number, piece in enumerate(self.pieces):
+            rows = np.flatnonzero(owner == number)
+            if len(rows) and piece.process is not None:
+                z = piece.chart.z(self.space, natural[rows])
+                yield piece, rows, z, 0.5 * np.sum(z**2, axis=1) + self.softening
+
+    def _heights(self, unit: FloatArray, lower_by: float) -> tuple[FloatArray, FloatArray]:
+        """Return heights lowered by so many sds of the log ratio, and the sds of the heights."""
+        height, sd = np.full(len(unit), NOT_MODELLED), np.zeros(len(unit))
+        for piece, rows, z, bowl in self.parts(unit):
+            assert piece.process is not None
+            log_sd = np.sqrt(piece.process.variance(z))
+            softened = bowl * np.exp(np.minimum(piece.process.mean(z) - lower_by * log_sd, LARGEST_LOG))
+            height[rows] = softened - self.softening + piece.chart.bottom - self.lowest
+            sd[rows] = softened * log_sd
+        return height + self.space.log_prior(self.space.natural(unit)), sd
+
+    def height(self, unit: FloatArray) -> FloatArray:
+        """Return the median height at the rows of ``unit``."""
+        height = np.full(len(unit), NOT_MODELLED)
+        for piece, rows, z, bowl in self.parts(unit):
+            assert piece.process is not None
+            softened = bowl * np.exp(np.minimum(piece.process.mean(z), LARGEST_LOG))
+            height[rows] = softened - self.softening + piece.chart.bottom - self.lowest
+        return np.asarray(height + self.space.log_prior(self.space.natural(unit)))
+
+    def sd(self, unit: FloatArray) -> FloatArray:
+        """Return the standard deviation of the heights, to first order."""
+        return self._heights(unit, 0.0)[1]
+
+    def optimistic(self, unit: FloatArray, sds: float) -> FloatArray:
+        """Return the heights of log ratios that are lower by so many sds."""
+        return self._heights(unit, sds)[0]
+
+    def expected(self, unit: FloatArray) -> FloatArray:
+        """Return minus the logarithm of the expected e^{−height}."""
+        height = np.full(len(unit), NOT_MODELLED)
+        for piece, rows, z, bowl in self.parts(unit):
+            assert piece.process is not None
+            log_sd = np.sqrt(piece.process.variance(z))
+            exponent = piece.process.mean(z)[:, None] + log_sd[:, None] * NODES
+            softened = bowl[:, None] * np.exp(np.minimum(exponent, LARGEST_LOG))
+            least = np.min(softened, axis=1, keepdims=True)
+            mean = -np.log(np.exp(least - softened) @ WEIGHTS) + least[:, 0]
+            height[rows] = mean - self.softening + piece.chart.bottom - self.lowest
+        return np.asarray(height + self.space.log_prior(self.space.natural(unit)))
+
+    def covariance(self, unit: FloatArray, other: FloatArray) -> FloatArray:
+        """Return the covariance of the heights, to first order; none between different bowls."""
+        found = np.zeros((len(unit), len(other)))
+        theirs = {id(piece): (rows, z, bowl) for piece, rows, z, bowl in self.parts(other)}
+        for piece, rows, z, bowl in self.parts(unit):
+            if id(piece) not in theirs:
+                continue
+            assert piece.process is not None
+            their_rows, their_z, their_bowl = theirs[id(piece)]
+            slope = bowl * np.exp(np.minimum(piece.process.mean(z), LARGEST_LOG))
+            their_slope = their_bowl * np.exp(np.minimum(piece.process.mean(their_z), LARGEST_LOG))
+            found[np.ix_(rows, their_rows)] = piece.process.covariance(z, their_z) * np.outer(slope, their_slope)
+        return found
+
+    def draws(self, unit: FloatArray, n: int, generator: np.random.Generator) -> FloatArray:
+        """Return the heights of ``n`` functions that are as plausible as each other."""
+        height = np.full((n, len(unit)), NOT_MODELLED)
+        for piece, rows, z, bowl in self.parts(unit):
+            assert piece.process is not None
+            ratios = piece.process.mean(z) + deviations(piece.process.covariance(z), n, generator)
+            softened = bowl * np.exp(np.minimum(ratios, LARGEST_LOG))
+            height[:, rows] = softened - self.softening + piece.chart.bottom - self.lowest
+        return np.asarray(height + self.space.log_prior(self.space.natural(unit)))
+
+    def log_score(self, unit: FloatArray, height: FloatArray, noise: FloatArray, limit: FloatArray) -> float:
+        """Return how well heights, or that they are above the limit, were predicted: log-normal ones."""
+        median, sd = self._heights(unit, 0.0)
+        # Softened heights are what is log-normal: above the bottoms of the bowls, and with the prior's height.
+        up = self.softening - self.space.log_prior(self.space.natural(unit))
+        softened = np.maximum(median + up, 1e-6)
+        log_sd = np.sqrt(sd**2 + noise + ALLOWED_MISS**2) / softened
+        lower = np.maximum(np.minimum(height, limit) + up, 1e-6)
+        away = np.log(lower / softened) / log_sd
+        below = -0.5 * away**2 - np.log(log_sd) - np.log(lower)
+        above = log_ndtr(-np.log(np.maximum(limit + up, 1e-6) / softened) / log_sd)
+        return float(np.sum(np.maximum(np.where(height < limit, below, above), WORST_SCORE)))
+
+
+def owners(charts: Sequence[Chart], space: Space, natural: FloatArray) -> IndexArray:
+    """Return which bowl is lowest at each point."""
+    heights = [chart.bottom + 0.5 * np.sum(chart.z(space, natural) ** 2, axis=1) for chart in charts]
+    return np.asarray(np.argmin(np.array(heights), axis=0), dtype=np.intp)
+
+
+def fit_ratios(sample: Sample, charts: list[Chart], before: Ratios | None, anew: bool) -> Ratios:
+    """Return the ratios to these bowls; ``before`` is where their hyperparameters were last.
+
+    ``anew`` compares all kinds of processes; otherwise they stay what they were.
+    """
+    softening = 0.5 * sample.space.dim + 1.0 + 3.0 * sample.noise_std
+    owner = owners(charts, sample.space, sample.natural)
+    pieces, cliffs = [], [np.empty(0, dtype=np.intp)]
+    for number, chart in enumerate(charts):
+        mine = owner == number
+        old = before.pieces[number] if before is not None and number < len(before.pieces) else None
+        piece, beyond = _fit_piece(sample, chart, mine, softening, old, anew)
+        pieces.append(piece)
+        cliffs.append(beyond)
+    walls = walls_of(sample, np.concatenate(cliffs))
+    return Ratios(sample.space, sample.lowest, softening, tuple(pieces), walls)
+
+
+def _fit_piece(
+    sample: Sample, chart: Chart, mine: BoolArray, softening: float, old: Piece | None, anew: bool
+) -> tuple[Piece, IndexArray]:
+    """Return the piece of one bowl, and its points beyond cliffs."""
+    kernels = dict(old.kernels) if old else {}
+    finite = mine & np.isfinite(sample.height)
+    if not np.any(finite):
+        return Piece(chart, None, None, kernels), np.flatnonzero(mine)
+    told = _Told.of(sample, chart, finite, softening)
+    # Where nothing matters, nothing tells of it but what is far.
+    kept = mine & sample.matters
+    kept = kept if np.any(kept) else finite
+    old_kind = None if anew or old is None else old.kind
+    kind, kernels, score = _best_kind(sample, told, kept, kernels, old_kind)
+
+    def condition(used: BoolArray) -> RatioProcess:
+        used = used if np.any(used) else finite
+        return RatioProcess.condition(kernels[kind], told.z[used], *told.modelled(used))
+
+    def predict(process: RatioProcess, far: IndexArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        z = told.z[far]
+        return process.mean(z), np.sqrt(process.variance(z)), told.log_limit[far]
+
+    process, cliffs = settled(sample, mine, condition, predict)
+    return Piece(told.chart, process, kind, kernels, score), cliffs
+
+
+@dataclass(frozen=True, eq=False)
+class _Told:
+    """What a piece is told of a sample: points in its coordinates, and log ratios to its bowl."""
+
+    sample: Sample
+    chart: Chart
+    z: FloatArray
+    bowl: FloatArray
+    softening: float
+
+    @property
+    def up(self) -> float:
+        """What takes heights of the sample to softened ones above the bottom of the bowl."""
+        return self.softening + self.sample.lowest - self.chart.bottom
+
+    @classmethod
+    def of(cls, sample: Sample, chart: Chart, finite: BoolArray, softening: float) -> _Told:
+        bottom = sample.lowest + float(np.min(sample.height[finite]))
+        z = chart.z(sample.space, sample.natural)
+        bowl = 0.5 * np.sum(z**2, axis=1) + softening
+        return cls(sample, replace(chart, bottom=bottom), z, bowl, softening)
+
+    def modelled(self, used: BoolArray) -> tuple[FloatArray, FloatArray]:
+        """Return log ratios and their noise variances; those of far heights are at the limit, more or less."""
+        softened = self.sample.values(used) + self.up
+        noise = np.where(self.sample.matters[used], self.sample.noise[used] / softened**2, LIMIT_SD**2)
+        return np.log(softened / self.bowl[used]), noise
+
+    @property
+    def log_limit(self) -> FloatArray:
+        """The log ratios of heights at the limit."""
+        return np.asarray(np.log((self.sample.limit + self.up) / self.bowl))
+
+
+def _best_kind(
+    sample: Sample, told: _Told, kept: BoolArray, kernels: Mapping[RatioKind, RatioKernel], kind: RatioKind | None
+) -> tuple[RatioKind, dict[RatioKind, RatioKernel], float]:
+    """Return the kind of process with the most evidence, or that one, all kernels and its evidence of these heights."""
+    values, noise = told.modelled(kept)
+    size = math.sqrt(float(np.sum(np.var(told.z[kept], axis=0)))) or 1.0
+    structures = (False, True)[: min(sample.space.dim, 2)]
+    kinds = (
+        [RatioKind(nu, per_axis) for nu in RATIO_SMOOTHNESSES for per_axis in structures] if kind is None else [kind]
+    )
+    rows = thinned(sample.height[kept], MOST_FITTED)
+    z, found = told.z[kept][rows], dict(kernels)
+    scores: dict[RatioKind, float] = {}
+    for kind in kinds:
+        fit = fit_ratio(z, values[rows], noise[rows], kind, told.softening, size, kernels.get(kind))
+        found[kind] = fit.kernel
+        scores[kind] = fit.score - 0.5 * (len(fit.kernel.lengthscale) + 2) * math.log(len(rows))
+    best = max(scores, key=lambda kind: scores[kind])
+    # As a density of heights instead of log ratios, and of all of them.
+    score = scores[best] - float(np.sum(np.log(sample.values(kept)[rows] + told.up)))
+    return best, found, score * float(np.sum(kept)) / len(rows)

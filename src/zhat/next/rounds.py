@@ -1,0 +1,261 @@
+"""The rounds of the method: from the facts so far to the points to evaluate next.
+
+A round is a function of the facts before it and of the round before. The first ones are steps of descents; once a basin
+is known, rounds fit both forms of surrogate, integrate the one that predicted better, and ask for points; a share of
+the evaluations between them goes to further descents.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from zhat.auto.knowledge import Knowledge, Seen, knowledge
+from zhat.auto.remembered import Remembered
+from zhat.core.arrays import FloatArray, sobol
+from zhat.core.gp.fit import learned_noise
+from zhat.core.integrate.target import QUICK, THOROUGH, Effort
+from zhat.core.space.natural import Space
+from zhat.core.space.torus import embed
+from zhat.next.charts import Chart, chart_of_descent
+from zhat.next.models import Models, Tested, fit_models, knows_nothing
+from zhat.next.planning import View, charts_after, next_points, view_of
+from zhat.next.sample import Sample, smallest_limit
+from zhat.next.search import LARGEST_SHARE, Search
+from zhat.problem.points import Points
+from zhat.problem.streams import Purpose
+from zhat.problem.task import Task
+
+#: A round evaluates this share of what is known already, and at least so many points; or one for every other axis.
+GROWTH = 0.1
+SMALLEST_ROUND = 4
+#: The share of the evaluations that further descents have once a basin is known.
+EXPLORING_SHARE = 0.25
+#: Kinds of processes are compared anew whenever the facts have grown by this factor.
+COMPARE_GROWTH = 1.4
+#: The first points: at least so many, and so many more for each axis.
+FEWEST_FIRST = 8
+FIRST = 6
+FIRST_AN_AXIS = 2
+#: What matters for an integral that a round found goes up to this height above its logarithm.
+ABOVE_LOG_INTEGRAL = 8.0
+#: The first rounds look at heights a little beyond what matters.
+FIRST_ALLOWANCE = 5.0
+#: The noise is learned from at least so many of the lowest values.
+FEWEST_FOR_NOISE = 16
+
+
+@dataclass(frozen=True)
+class Looked:
+    """log Z as a round saw it that knew of ``n`` evaluations, and the error of the integral alone."""
+
+    n: int
+    log_z: float
+    error: float
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """A round: what was made of the facts, and what to evaluate next.
+
+    Attributes
+    ----------
+    n
+        How many evaluations, failed ones included, it knows of.
+    known
+        What it makes of them.
+    noise
+        The noise variance of λ times an energy, where it is learned.
+    search
+        The descents.
+    charts
+        The bowls around the basins.
+    limit
+        The height from which on nothing matters.
+    models
+        The surrogates that were fitted last; None before there are any.
+    compare_at
+        How many facts it takes to compare kinds of processes anew.
+    tests
+        What came of the predictions of all rounds.
+    past
+        log Z as each round with models saw it.
+    draws
+        Draws from the integrand, if the plan was made by the models; otherwise None.
+    n_modelled
+        How many evaluations there were when models first had their turn.
+    plan
+        The points to evaluate next.
+    """
+
+    n: int
+    known: Knowledge
+    noise: float
+    search: Search
+    limit: float
+    charts: tuple[Chart, ...] = ()
+    models: Models | None = None
+    compare_at: float = 0.0
+    tests: tuple[Tested, ...] = ()
+    past: tuple[Looked, ...] = ()
+    draws: FloatArray | None = None
+    n_modelled: int = 0
+    plan: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+
+    @property
+    def sample(self) -> Sample:
+        """What surrogates are fitted to."""
+        space = Space(self.known.x.shape[1], self.known.periodic, self.known.quantiles)
+        return Sample.of(self.known, space, self.limit)
+
+
+def space_of(task: Task) -> Space:
+    """Return the coordinates of a task."""
+    return Space(task.dim, task.periodic, task.quantiles)
+
+
+def first_size(task: Task) -> int:
+    """Return how many points come before the first descent."""
+    wanted = max(FEWEST_FIRST, FIRST + FIRST_AN_AXIS * task.dim)
+    return min(task.budget, max(2, task.n_given, min(wanted, task.budget // 4)))
+
+
+def first_points(task: Task) -> FloatArray:
+    """Return the points that come before the first descent."""
+    return sobol(first_size(task), task.dim, task.generator(Purpose.FIRST_POINTS))
+
+
+_remembered: Remembered[Round] = Remembered()
+
+
+def latest_round(task: Task, seen: Seen) -> Round | None:
+    """Return the last round that begins with at most as many evaluations as there are; None if there is nothing yet."""
+    found = _remembered.latest(task, seen)
+    n = first_size(task) if found is None else found.n + len(found.plan)
+    while n <= len(seen) and (found is None or len(found.plan) > 0):
+        head = seen.head(n)
+        found = _next_round(task, head, found)
+        if found is None:
+            break
+        _remembered.add(task, head, found)
+        n += len(found.plan)
+    return found
+
+
+def closing_round(task: Task, seen: Seen) -> tuple[Round, View] | None:
+    """Return the round that knows all of these evaluations, and what its models see; None if nothing is finite."""
+    before = latest_round(task, seen)
+    made = before if before is not None and before.n == len(seen) and before.models is not None else None
+    if made is None:
+        made = _with_facts(task, seen, before)
+    if made is None:
+        return None
+    if not made.search.basins:
+        made = _with_first_chart(replace(made, search=made.search.advanced(made.sample, 0)))
+    return _with_models(task, made, False, THOROUGH)
+
+
+def _next_round(task: Task, seen: Seen, before: Round | None) -> Round | None:
+    """Return the round after another, with its plan: steps of descents or points that its models ask for."""
+    made = _with_facts(task, seen, before)
+    if made is None or made.n >= task.budget:
+        return made
+    space = space_of(task)
+    if not made.search.basins:
+        room = min(task.budget, int(LARGEST_SHARE * task.budget)) - made.n
+        made = replace(made, search=made.search.advanced(made.sample, room))
+        if not len(made.search.plan):
+            made = _with_first_chart(made)
+    elif made.models is not None:
+        made = _exploring(made, made.models)
+    if len(made.search.plan):
+        return replace(made, plan=space.unit_of_natural(made.search.plan))
+    made, view = _with_models(task, made, made.n >= made.compare_at, QUICK)
+    return _planned(task, made, view)
+
+
+def _with_facts(task: Task, seen: Seen, before: Round | None) -> Round | None:
+    """Return a round with what is known now, and no plan; None if no energy is finite."""
+    if not np.any(np.isfinite(seen.y)):
+        return None
+    n, space = len(seen), space_of(task)
+    learn = before is None or n >= before.compare_at
+    noise = _learned_noise(task, seen, before) if learn else before.noise  # type: ignore[union-attr]
+    known = knowledge(task, seen, noise)
+    if before is None:
+        limit = smallest_limit(task.dim) + FIRST_ALLOWANCE
+        return Round(n, known, noise, Search.begin(Sample.of(known, space, limit)), limit)
+    search = before.search.told(known, space, before.n)
+    made = replace(before, n=n, known=known, noise=noise, search=search, plan=np.empty((0, task.dim)), draws=None)
+    if before.draws is None or before.models is None:
+        return made
+    places, _ = Points(known.x, known.number).among(before.plan, before.n)
+    if len(places) == 0:
+        return made
+    unit, energy = known.x[places], known.y[places]
+    tested = before.models.test(unit, energy, known.noise[places])
+    missed = energy - before.models.sample.lowest - before.models.best.height(unit)
+    since = known.position >= before.n_modelled
+    charts = charts_after(made.charts, made.sample, before.draws, (unit, missed), since)
+    return replace(made, tests=(*made.tests, tested), charts=charts)
+
+
+def _exploring(made: Round, models: Models) -> Round:
+    """Return a round with the next point of a further descent, and the bowls of the basins that were found."""
+    sample, best, lowest = made.sample, models.best, models.sample.lowest
+
+    def landscape(natural: FloatArray) -> FloatArray:
+        unit = sample.space.unit_of_natural(natural)
+        return np.asarray(best.height(unit) - sample.space.log_prior(natural) + lowest)
+
+    search = made.search.explored(sample, landscape)
+    new = search.basins[len(made.search.basins) :]
+    charts = (chart_of_descent(basin.descent, sample) for basin in new)
+    return replace(made, search=search, charts=(*made.charts, *charts))
+
+
+def _with_first_chart(made: Round) -> Round:
+    return replace(made, charts=(chart_of_descent(made.search.basins[0].descent, made.sample),))
+
+
+def _with_models(task: Task, made: Round, anew: bool, effort: Effort) -> tuple[Round, View]:
+    """Return a round with surrogates of what is known, and what they see."""
+    models = fit_models(made.sample, made.charts, made.models, anew, made.tests)
+    generator = task.generator(Purpose.ROUND, made.n)
+    view = view_of(models, made.charts, generator, effort, made.known.failing())
+    if models.other is not None and knows_nothing(models.best, view.draws):
+        models = replace(models, chosen=models.other.name)
+        view = view_of(models, made.charts, generator, effort, made.known.failing())
+    integral = view.target.log_integral
+    log_z = integral.value - models.sample.lowest
+    compare_at = COMPARE_GROWTH * made.n if anew or made.models is None else made.compare_at
+    made = replace(made, models=models, past=(*made.past, Looked(made.n, log_z, integral.error)), compare_at=compare_at)
+    return replace(made, n_modelled=made.n_modelled or made.n), view
+
+
+def _planned(task: Task, made: Round, view: View) -> Round:
+    """Return a round with the points that its models ask for, and the share of the evaluations of further descents."""
+    assert made.models is not None
+    generator = task.generator(Purpose.FRESH_PLAN, made.n)
+    size = max(SMALLEST_ROUND, task.dim // 2 + 1, int(GROWTH * made.n))
+    size = min(size - int(EXPLORING_SHARE * size), task.budget - made.n)
+    plan = next_points(made.models, view, size, generator, made.known.failing())
+    allowance = made.search.allowance + EXPLORING_SHARE / (1.0 - EXPLORING_SHARE) * size
+    limit = max(smallest_limit(task.dim), ABOVE_LOG_INTEGRAL - view.target.log_integral.value)
+    return replace(
+        made, plan=plan, draws=view.draws, limit=limit, search=replace(made.search, allowance=allowance)
+    )  # fmt: skip
+
+
+def _learned_noise(task: Task, seen: Seen, before: Round | None) -> float:
+    """Return the noise variance of λ times an energy that was told none, from those that matter; 0 if all is known."""
+    data = knowledge(task, seen).heights()
+    if not np.any(np.isnan(data.noise)):
+        return 0.0
+    models = before.models if before else None
+    # By what the surrogate made of them, as the lowest values seen owe it to their noise.
+    height = data.height if models is None else models.best.height(data.x)
+    near = np.argsort(height, kind="stable")[: max(FEWEST_FOR_NOISE, len(height) // 2)]
+    others = None if np.all(np.isnan(data.noise[near])) else data.noise[near]
+    return learned_noise(embed(data.x[near], task.periodic), data.height[near], others)

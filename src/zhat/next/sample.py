@@ -1,0 +1,79 @@
+"""What surrogates are fitted to: heights in natural coordinates, and which of them matter."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from zhat.auto.knowledge import Knowledge
+from zhat.core.arrays import BoolArray, FloatArray, IndexArray
+from zhat.core.heights.heights import NOISE_SDS, relevant_height
+from zhat.core.space.natural import Space
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Heights h of the integrand e^{−h} in natural coordinates: λ times the energy, and the prior's.
+
+    Attributes
+    ----------
+    space
+        The coordinates.
+    unit
+        Where, on the unit cube, shape ``(n, d)``.
+    height
+        How high above ``lowest``, +inf included.
+    noise
+        The noise variance of each.
+    lowest
+        The lowest of all.
+    limit
+        Heights above this do not matter: of those it is only believed that they are as high as that.
+    """
+
+    space: Space
+    unit: FloatArray
+    height: FloatArray
+    noise: FloatArray
+    lowest: float
+    limit: float
+
+    @classmethod
+    def of(cls, known: Knowledge, space: Space, limit: float) -> Sample:
+        """Return that of the facts; the limit is the larger, the noisier they are."""
+        total = known.y - space.log_prior(space.natural(known.x))
+        lowest = float(np.min(total))
+        limit += NOISE_SDS * max(math.sqrt(known.new_noise()) - 1.0, 0.0)
+        return cls(space, known.x, total - lowest, known.noise, lowest, limit)
+
+    @cached_property
+    def natural(self) -> FloatArray:
+        """The points in natural coordinates."""
+        return self.space.natural(self.unit)
+
+    @cached_property
+    def matters(self) -> BoolArray:
+        """Which heights matter."""
+        return np.asarray(self.height < self.limit)
+
+    @cached_property
+    def far(self) -> IndexArray:
+        """Those that do not."""
+        return np.flatnonzero(~self.matters)
+
+    @cached_property
+    def noise_std(self) -> float:
+        """The standard deviation of a typical height that matters."""
+        return math.sqrt(float(np.median(self.noise[self.matters])))
+
+    def values(self, believed: BoolArray) -> FloatArray:
+        """Return what is believed of these heights: those that matter as they are, others at the limit."""
+        return np.minimum(self.height[believed], self.limit)
+
+
+def smallest_limit(dim: int) -> float:
+    """Return the height above which an integrand of so many axes hardly matters, at the least."""
+    return relevant_height(dim)

@@ -1,0 +1,196 @@
+"""Where the integrand is: descents side by side, and further ones from elsewhere once a first basin is known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from zhat.auto.knowledge import Knowledge
+from zhat.core.arrays import FloatArray
+from zhat.core.search.trust_region import Descent
+from zhat.core.space.natural import Space
+from zhat.next.sample import Sample
+from zhat.problem.points import Points
+
+#: Descents to begin with; the better half of them goes on after so many steps for each axis and two more.
+N_STARTS = 4
+STEPS_A_LAP = 3
+#: The share of the budget that may be spent when the first search ends.
+LARGEST_SHARE = 0.6
+#: A ridge is so much higher than both ends of the way; a surrogate is asked at so many places of it.
+RIDGE = 1.0
+N_ON_THE_WAY = 24
+#: So many places are tried for one from which no known basin can be reached.
+MOST_TRIED = 64
+
+#: Heights in natural coordinates, as far as a surrogate knows them: λ times the energy and the prior's.
+Landscape = Callable[[FloatArray], FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class Basin:
+    """Low ground that a descent has ended in, and how many have.
+
+    ``descent`` is the first of them.
+    """
+
+    descent: Descent
+    n_descents: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """Descents, and the basins that they led to.
+
+    Attributes
+    ----------
+    going
+        Those that asked for a point.
+    waiting
+        Those that were overtaken by others, or for which there was no room.
+    left
+        How many steps are left of the lap, while the first basin is sought.
+    basins
+        What was found; none until the first is.
+    allowance
+        How many evaluations further descents may have before it is the models' turn.
+    begun
+        Where descents began, so that none begins there again.
+    """
+
+    going: tuple[Descent, ...]
+    waiting: tuple[Descent, ...] = ()
+    left: int = 0
+    basins: tuple[Basin, ...] = ()
+    allowance: float = 0.0
+    begun: tuple[bytes, ...] = ()
+
+    @classmethod
+    def begin(cls, sample: Sample) -> Search:
+        """Return descents from the lowest points."""
+        order = [int(place) for place in np.argsort(sample.height, kind="stable") if np.isfinite(sample.height[place])]
+        going = tuple(_descent_from(sample, place) for place in order[:N_STARTS])
+        begun = tuple(sample.natural[place].tobytes() for place in order[:N_STARTS])
+        return cls(going, left=STEPS_A_LAP * (sample.space.dim + 2) + 1, begun=begun)
+
+    @property
+    def plan(self) -> FloatArray:
+        """The points that were asked for, in natural coordinates, shape ``(k, d)``."""
+        return np.array([descent.step.point for descent in self.going if descent.step is not None])
+
+    def told(self, known: Knowledge, space: Space, start: int) -> Search:
+        """Return the search with what was told of the points it asked for, which are the plan from a place on."""
+        if len(self.plan) == 0:
+            return self
+        found = np.full(len(self.going), math.inf)
+        places, tested = Points(known.x, known.number).among(space.unit_of_natural(self.plan), start)
+        found[tested] = known.y[places] - space.log_prior(space.natural(known.x[places]))
+        going = tuple(descent.tell(float(height)) for descent, height in zip(self.going, found, strict=True))
+        return replace(self, going=going)
+
+    def advanced(self, sample: Sample, room: int) -> Search:
+        """Return the first search with its next points, at most ``room``; or ended, with its first basin."""
+        going, waiting, left = list(self.going), list(self.waiting), self.left - 1
+        if left <= 0 and len(going) > 1:
+            going.sort(key=lambda descent: descent.lowest)
+            kept = (len(going) + 1) // 2
+            going, waiting, left = going[:kept], [*waiting, *going[kept:]], STEPS_A_LAP * (sample.space.dim + 2)
+        asking: list[Descent] = []
+        for descent in going:
+            asked = _asked(descent, sample) if len(asking) < room else descent
+            (asking if asked.step is not None else waiting).append(asked)
+        if asking:
+            return replace(self, going=tuple(asking), waiting=tuple(waiting), left=left)
+        best = min(waiting, key=lambda descent: descent.lowest)
+        rest = tuple(descent for descent in waiting if descent is not best)
+        return replace(self, going=(), waiting=rest, basins=(Basin(best),))
+
+    def explored(self, sample: Sample, landscape: Landscape) -> Search:
+        """Return the search with the next point of a descent from elsewhere; with none where it is the models' turn.
+
+        A descent has arrived where the surrogate sees no ridge between it and a basin, or where it ends on low ground.
+        """
+        search, low = self, sample.lowest + sample.limit
+        while search.allowance >= 1.0:
+            descent, search = search._next(sample, landscape)
+            if descent is None:
+                return replace(search, allowance=0.0)
+            arrived = basin_of(search.basins, descent.best, sample.space, landscape) if descent.lowest < low else None
+            if arrived is not None:
+                search = search._counting(arrived)
+                continue
+            asked = descent if descent.ended else _asked(descent, sample)
+            if asked.step is not None:
+                return replace(search, going=(asked,), allowance=search.allowance - 1.0)
+            if asked.lowest < low:
+                search = replace(search, basins=(*search.basins, Basin(asked)))
+        return search
+
+    def _next(self, sample: Sample, landscape: Landscape) -> tuple[Descent | None, Search]:
+        """Return the descent that goes on: the one under way, the lowest that waits, or a new one; None if none can."""
+        if self.going:
+            return self.going[0], replace(self, going=self.going[1:])
+        if self.waiting:
+            lowest = min(self.waiting, key=lambda descent: descent.lowest)
+            return lowest, replace(self, waiting=tuple(descent for descent in self.waiting if descent is not lowest))
+        place = self._new_start(sample, landscape)
+        if place is None:
+            return None, self
+        return _descent_from(sample, place), replace(self, begun=(*self.begun, sample.natural[place].tobytes()))
+
+    def _new_start(self, sample: Sample, landscape: Landscape) -> int | None:
+        """Return the lowest point of no interest from which the surrogate sees no way down to any basin."""
+        begun, n_tried = set(self.begun), 0
+        for place in np.argsort(sample.height, kind="stable"):
+            if not sample.limit < sample.height[place] < math.inf or sample.natural[place].tobytes() in begun:
+                continue
+            if basin_of(self.basins, sample.natural[place], sample.space, landscape) is None:
+                return int(place)
+            n_tried += 1
+            if n_tried == MOST_TRIED:
+                return None
+        return None
+
+    def _counting(self, arrived: int) -> Search:
+        basins = tuple(
+            replace(basin, n_descents=basin.n_descents + 1) if number == arrived else basin
+            for number, basin in enumerate(self.basins)
+        )
+        return replace(self, basins=basins)
+
+    @property
+    def log_unseen(self) -> float:
+        """What basins that no descent has led to may add to log Z, as Good and Turing estimate it.
+
+        The chance that the next descent ends in one is the share of those that ended where no other did. Where all
+        ended in one and the same basin there is nothing to count.
+        """
+        if len(self.basins) < 2:
+            return 0.0
+        n = sum(basin.n_descents for basin in self.basins)
+        alone = sum(basin.n_descents == 1 for basin in self.basins)
+        return -math.log1p(-alone / (n + 1.0))
+
+
+def basin_of(basins: tuple[Basin, ...], place: FloatArray, space: Space, landscape: Landscape) -> int | None:
+    """Return the first basin that a surrogate sees no ridge before, on the straight way from a place; None if none."""
+    shares = np.linspace(0.0, 1.0, N_ON_THE_WAY)[:, None]
+    for number, basin in enumerate(basins):
+        bottom = basin.descent.best
+        height = landscape(bottom + shares * space.difference(place[None, :], bottom))
+        if np.max(height) < max(height[0], height[-1]) + RIDGE:
+            return number
+    return None
+
+
+def _descent_from(sample: Sample, place: int) -> Descent:
+    return Descent.at(sample.natural[place], float(sample.height[place]) + sample.lowest)
+
+
+def _asked(descent: Descent, sample: Sample) -> Descent:
+    """Return a descent with its next step, or ended."""
+    near = descent.best + sample.space.difference(sample.natural, descent.best)
+    return descent.ask(near, sample.height + sample.lowest, sample.space.bounds, sample.noise_std)
