@@ -70,7 +70,7 @@ def chart_of_descent(descent: Descent, sample: Sample) -> Chart:
     metric = descent.metric
     steps = space.difference(sample.natural, descent.best) @ np.linalg.inv(metric)
     nearest = np.argsort(np.where(finite, above, np.inf), kind="stable")[: 2 * dim + 2]
-    size = math.sqrt(float(np.median(np.sum(steps[nearest] ** 2, axis=1))) / dim) + 1e-12
+    size = math.sqrt(float(np.median(np.sum(steps[nearest] ** 2, axis=1))) / dim) or 1.0
     steps, metric = steps / size, metric * size
     near = np.linalg.norm(steps, axis=1) < WIDTHS * math.sqrt(dim)
     use = np.flatnonzero(finite & near & (above < HEIGHTS * sample.limit))

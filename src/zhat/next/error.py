@@ -34,7 +34,10 @@ SMALLEST_SEEN = 1e-6
 def parts_of_error(
     task: Task, made: Round, view: View, facts: Evaluations
 ) -> tuple[float, dict[str, float], dict[str, float]]:
-    """Return what is to be added to the log integral, the parts of its standard error, and what explains them."""
+    """Return what is to be added to the log integral, the parts of its standard error, and what explains them.
+
+    The integral is that of the expected integrand, which a few optimistic functions of many do not decide.
+    """
     models = made.models
     assert models is not None
     best, region = models.best, view.target.region(N_NODES_OF_REGION)
@@ -52,7 +55,7 @@ def parts_of_error(
         "quadrature_error": view.target.log_integral.error,
         "noise_error": learned_shift_error(task, facts, made.noise / task.inverse_temperature**2),
     }
-    return 0.5 * unseen + float(np.mean(plausible)), parts, {"surprise": wrong}
+    return 0.5 * unseen, parts, {"surprise": wrong}
 
 
 def log_integrals(form: Form, region: Region, generator: np.random.Generator) -> FloatArray:

@@ -24,7 +24,7 @@ EXTRAPOLATED_SD = 3.0
 
 
 @dataclass(frozen=True, eq=False)
-class Tested:
+class Verdict:
     """What came of the predictions of a round.
 
     Attributes
@@ -63,7 +63,7 @@ class Models:
         """The other one."""
         return next((form for form in self.forms if form is not self.best), None)
 
-    def test(self, unit: FloatArray, energy: FloatArray, noise: FloatArray) -> Tested:
+    def test(self, unit: FloatArray, energy: FloatArray, noise: FloatArray) -> Verdict:
         """Return what comes of the predictions at these points: λ times energies, +inf included."""
         sample, best = self.sample, self.best
         height = energy - sample.lowest
@@ -71,11 +71,11 @@ class Models:
         scores = {form.name: form.log_score(unit, height, noise, limit) for form in self.forms}
         variance = best.sd(unit) ** 2 + noise + 1e-12
         missed = np.clip(height - best.height(unit), -50.0, 50.0)
-        return Tested(scores, np.minimum(missed**2 / variance, LARGEST_SQUARE))
+        return Verdict(scores, np.minimum(missed**2 / variance, LARGEST_SQUARE))
 
 
 def fit_models(
-    sample: Sample, charts: Sequence[Chart], before: Models | None, anew: bool, tests: Sequence[Tested]
+    sample: Sample, charts: Sequence[Chart], before: Models | None, anew: bool, tests: Sequence[Verdict]
 ) -> Models:
     """Return both forms fitted to a sample; ``anew`` compares all kinds of processes."""
     ratios = fit_ratios(sample, list(charts), before.ratios if before else None, anew or before is None)
@@ -85,7 +85,7 @@ def fit_models(
     return Models(sample, ratios, plain, believed((ratios, plain), tests))
 
 
-def believed(forms: Sequence[Form], tests: Sequence[Tested]) -> str:
+def believed(forms: Sequence[Form], tests: Sequence[Verdict]) -> str:
     """Return the name of the form whose recent predictions were better; of the more evidence, while there are none."""
     recent = tests[len(tests) // 2 :]
     scores = {form.name: sum(test.scores.get(form.name, NO_PREDICTION) for test in recent) for form in forms}
@@ -99,7 +99,7 @@ def knows_nothing(form: Form, unit: FloatArray) -> bool:
     return float(np.median(form.sd(unit))) > EXTRAPOLATED_SD
 
 
-def surprise(tests: Sequence[Tested]) -> float:
+def surprise(tests: Sequence[Verdict]) -> float:
     """Return the root mean square of recent standardised errors, drawn towards 1 where there are few; at least 1."""
     squares = np.concatenate([np.empty(0), *(test.squares for test in tests[len(tests) // 2 :])])
     return max(1.0, math.sqrt((4.0 + float(np.sum(squares))) / (4.0 + len(squares))))

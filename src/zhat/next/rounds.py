@@ -19,7 +19,7 @@ from zhat.core.integrate.target import QUICK, THOROUGH, Effort
 from zhat.core.space.natural import Space
 from zhat.core.space.torus import embed
 from zhat.next.charts import Chart, chart_of_descent
-from zhat.next.models import Models, Tested, fit_models, knows_nothing
+from zhat.next.models import Models, Verdict, fit_models, knows_nothing
 from zhat.next.planning import View, charts_after, next_points, view_of
 from zhat.next.sample import Sample, smallest_limit
 from zhat.next.search import LARGEST_SHARE, Search
@@ -97,7 +97,7 @@ class Round:
     charts: tuple[Chart, ...] = ()
     models: Models | None = None
     compare_at: float = 0.0
-    tests: tuple[Tested, ...] = ()
+    tests: tuple[Verdict, ...] = ()
     past: tuple[Looked, ...] = ()
     draws: FloatArray | None = None
     n_modelled: int = 0

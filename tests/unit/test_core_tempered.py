@@ -1,0 +1,108 @@
+"""Integrals and draws from a rough idea of where an integrand is, against closed forms."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.special import iv, ndtri
+from scipy.stats import kstest, multivariate_t
+
+from zhat.core.integrate.target import QUICK, THOROUGH
+from zhat.core.integrate.tempered import DEGREES, Mixture, Part, located_target, tempered_particles
+from zhat.core.space.natural import WIDTH, Space
+
+
+def around(space, centre, sd, anywhere=0.2):
+    here = Part(np.asarray(centre), sd * np.eye(space.dim), 1.0 - anywhere)
+    return Mixture(space, (Part(np.zeros(space.dim), np.eye(space.dim), anywhere), here))
+
+
+def normal_in_natural(space, centre, sd):
+    """Return heights of a normal in natural coordinates of quantiles, and log of its integral over the cube."""
+
+    def surface(unit):
+        natural = space.natural(unit)
+        return 0.5 * np.sum(((natural - centre) / sd) ** 2, axis=1) + space.log_prior(natural)
+
+    return surface, space.dim * math.log(sd)
+
+
+def test_a_mixture_is_that_of_t_distributions():
+    space = Space(3, quantiles=(0, 1, 2))
+    generator = np.random.default_rng(0)
+    root = np.tril(generator.standard_normal((3, 3))) + 2.0 * np.eye(3)
+    mixture = Mixture(space, (Part(np.zeros(3), np.eye(3), 0.3), Part(np.ones(3), root, 0.7)))
+    x = generator.standard_normal((20, 3))
+    known = 0.3 * multivariate_t(np.zeros(3), np.eye(3), DEGREES).pdf(x)
+    known += 0.7 * multivariate_t(np.ones(3), root @ root.T, DEGREES).pdf(x)
+    assert mixture.log_density(x) == pytest.approx(np.log(known))
+    draws = mixture.draw(20_000, generator)
+    # The share of draws below 1 on the first axis, of which 0.7 are as likely below as above.
+    below = 0.7 * 0.5 + 0.3 * multivariate_t(0.0, 1.0, DEGREES).cdf(1.0)
+    assert np.mean(draws[:, 0] < 1.0) == pytest.approx(below, abs=5 * 0.5 / math.sqrt(20_000))
+
+
+@pytest.mark.parametrize("dim", [1, 2, 4, 8])
+@pytest.mark.parametrize("sd", [0.5, 1e-3])
+def test_a_normal_is_integrated_however_narrow(dim, sd):
+    space = Space(dim, quantiles=tuple(range(dim)))
+    centre = np.linspace(-2.0, 1.0, dim)
+    surface, log_integral = normal_in_natural(space, centre, sd)
+    # The mixture is off by two of its widths and three times as wide.
+    mixture = around(space, centre + 2.0 * sd, 3.0 * sd)
+    found = located_target(surface, mixture, np.random.default_rng(1), QUICK)
+    assert abs(found.log_integral.value - log_integral) < 5.0 * max(found.log_integral.error, 1e-4)
+    assert found.log_integral.error < 0.05
+
+
+def test_it_is_found_from_far_away():
+    space = Space(5, quantiles=tuple(range(5)))
+    centre = np.full(5, 2.5)
+    surface, log_integral = normal_in_natural(space, centre, 0.01)
+    mixture = Mixture(space, (Part(np.zeros(5), np.eye(5), 1.0),))
+    found = located_target(surface, mixture, np.random.default_rng(2), THOROUGH)
+    assert abs(found.log_integral.value - log_integral) < 5.0 * found.log_integral.error < 0.1
+
+
+def test_both_of_two_modes_are_kept():
+    space = Space(4, quantiles=(0, 1, 2, 3))
+    first, log_integral = normal_in_natural(space, np.full(4, -1.0), 0.05)
+    second, _ = normal_in_natural(space, np.full(4, 1.0), 0.05)
+
+    def surface(unit):
+        return -np.logaddexp(-first(unit), -second(unit) + math.log(3.0))
+
+    parts = (Part(np.full(4, -1.0), 0.1 * np.eye(4), 0.5), Part(np.full(4, 1.0), 0.1 * np.eye(4), 0.5))
+    found = located_target(surface, Mixture(space, parts), np.random.default_rng(3), THOROUGH)
+    assert abs(found.log_integral.value - log_integral - math.log(4.0)) < 5.0 * found.log_integral.error
+    draws = found.draw(2000, np.random.default_rng(4)).points
+    assert np.mean(draws[:, 0] > 0.5) == pytest.approx(0.75, abs=5 * math.sqrt(0.75 * 0.25 / 2000))
+
+
+def test_angles_go_round():
+    space = Space(4, periodic=(0, 1, 2, 3))
+    concentration = 3.0
+
+    def surface(unit):
+        return -concentration * np.sum(np.cos(2.0 * math.pi * (unit - 0.99)), axis=1)
+
+    mixture = around(space, np.full(4, 0.49 * WIDTH), 0.3)
+    found = located_target(surface, mixture, np.random.default_rng(5), THOROUGH)
+    known = 4.0 * math.log(iv(0, concentration))
+    assert abs(found.log_integral.value - known) < 5.0 * found.log_integral.error < 0.1
+
+
+def test_particles_follow_the_distribution_and_tell_its_integral():
+    space = Space(2)
+    rate = 4.0
+
+    def height(scores):
+        # An exponential density on each axis of the cube, cut off at 1, with the measure of scores.
+        return rate * np.sum(space.unit_of_scores(scores), axis=1) - space.log_prior_of_scores(scores)
+
+    found = tempered_particles(height, around(space, [-1.0, -1.0], 1.0), 4000, 32, np.random.default_rng(6))
+    one_axis = -math.expm1(-rate) / rate
+    assert found.log_integral + space.log_volume == pytest.approx(2.0 * math.log(one_axis), abs=0.1)
+    unit = space.unit_of_scores(found.points)
+    assert kstest(unit[:, 0], lambda x: np.expm1(-rate * x) / math.expm1(-rate)).pvalue > 1e-4
+    assert np.all(np.isfinite(ndtri(unit)))
