@@ -8,14 +8,12 @@ from scipy.stats import multivariate_normal, norm
 
 import zhat
 from zhat.next import rounds
-from zhat.next.error import drift
-from zhat.next.method import NextAdaptive
-from zhat.next.rounds import Looked, Round
+from zhat.next.method import Narrow
 from zhat.problem.evaluations import Evaluations, Outcome
 from zhat.problem.points import Points
 from zhat.problem.task import Task
 
-METHOD = NextAdaptive()
+METHOD = Narrow()
 
 
 def normal(dim, sd, centre=0.35):
@@ -124,17 +122,3 @@ def test_a_run_that_remembers_nothing_asks_for_the_same_points():
     assert whole.unit.tobytes() == piecewise.unit.tobytes()
     rounds._remembered = type(rounds._remembered)()
     assert METHOD.estimate(task, whole) == METHOD.estimate(task, piecewise)
-
-
-def test_log_z_that_moves_is_not_known():
-    def with_past(*log_z, error=0.01):
-        past = tuple(Looked(50 + 10 * place, value, error) for place, value in enumerate(log_z))
-        return Round(0, None, 0.0, None, 0.0, past=past)  # type: ignore[arg-type]
-
-    assert drift(with_past(-3.0, -3.0, -3.0)) == 0.0
-    # What the integrals may be off by is no drift; what is more is.
-    assert drift(with_past(-3.02, -3.01, -3.0)) == 0.0
-    assert drift(with_past(-3.5, -3.2, -3.0)) == pytest.approx(0.5 - 2.0 * math.hypot(0.01, 0.01))
-    # Only the second half of the evaluations counts: from the 60th on of 120.
-    assert drift(with_past(9.0, -3.0, -3.0, -3.0, -3.0, -3.0, -3.0, -3.0)) == 0.0
-    assert drift(with_past(-1.0, -3.0, error=math.inf)) == pytest.approx(1.8)

@@ -8,6 +8,7 @@ import numpy as np
 
 from zhat.core.arrays import FloatArray
 from zhat.core.integrate.target import Region
+from zhat.next.drift import drift
 from zhat.next.forms import Form
 from zhat.next.models import surprise
 from zhat.next.planning import View
@@ -22,11 +23,6 @@ N_FUNCTIONS = 128
 N_NODES = 512
 #: Points that stand for it otherwise.
 N_NODES_OF_REGION = 4096
-#: log Z is compared with what it was when this share of the evaluations was known. Differences within so many sds of
-#: the integrals' own errors are none; these errors count as at most so much.
-PAST_SHARE = 0.5
-DRIFT_SDS = 2.0
-LARGEST_INTEGRAL_ERROR = 0.1
 #: The share of the integrand that is taken to be seen at the least.
 SMALLEST_SEEN = 1e-6
 
@@ -48,7 +44,7 @@ def parts_of_error(
     unseen = 0.0 if failing is None else _log_unseen_share(best, made, view)
     parts = {
         "surrogate_error": wrong * float(np.std(plausible)),
-        "drift_error": drift(made),
+        "drift_error": drift(made.past[:-1], made.past[-1]),
         "modes_error": made.search.log_unseen,
         "wall_error": 0.0 if best.walls is None else best.walls.relative_error(region.points, region.weights),
         "unseen_error": 0.5 * unseen,
@@ -63,19 +59,6 @@ def log_integrals(form: Form, region: Region, generator: np.random.Generator) ->
     points = region.equally_weighted(N_NODES).points
     gain = form.expected(points) - form.draws(points, N_FUNCTIONS, generator)
     return np.asarray(np.logaddexp.reduce(gain, axis=1) - math.log(N_NODES))
-
-
-def drift(made: Round) -> float:
-    """Return by how much log Z has moved since half of the evaluations were known, beyond the errors of its integrals.
-
-    Where errors fall in proportion to the number of evaluations, that is the error that is left. Where much of the
-    integrand is yet to be found, it is the only thing that tells: no surrogate knows what it has not seen.
-    """
-    last = made.past[-1]
-    before = next((view for view in made.past if view.n >= PAST_SHARE * last.n), last)
-    moved = abs(last.log_z - before.log_z)
-    known = DRIFT_SDS * min(math.hypot(last.error, before.error), LARGEST_INTEGRAL_ERROR)
-    return max(moved - known, 0.0)
 
 
 def _log_unseen_share(form: Form, made: Round, view: View) -> float:

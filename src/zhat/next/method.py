@@ -24,10 +24,10 @@ from zhat.protocol.estimator import CONVERGED, SMALL_ERROR, Finding
 
 
 @dataclass(frozen=True)
-class NextAdaptive:
+class Narrow:
     """A search for the integrand, then two forms of surrogate that are judged by what they predicted."""
 
-    name: str = "zhat.next.method:NextAdaptive"
+    name: str = "zhat.next.method:Narrow"
 
     def check(self, task: Task) -> None:
         """Accept any task."""

@@ -185,18 +185,15 @@ def _fit_piece(
 ) -> tuple[Piece, IndexArray]:
     """Return the piece of one bowl, and its points beyond cliffs."""
     kernels = dict(old.kernels) if old else {}
-    finite = mine & np.isfinite(sample.height)
-    if not np.any(finite):
+    matters = mine & sample.matters
+    if not np.any(matters):
+        # A bowl above all that matters: what is there is as good as a wall.
         return Piece(chart, None, None, kernels), np.flatnonzero(mine)
-    told = _Told.of(sample, chart, finite, softening)
-    # Where nothing matters, nothing tells of it but what is far.
-    kept = mine & sample.matters
-    kept = kept if np.any(kept) else finite
+    told = _Told.of(sample, chart, matters, softening)
     old_kind = None if anew or old is None else old.kind
-    kind, kernels, score = _best_kind(sample, told, kept, kernels, old_kind)
+    kind, kernels, score = _best_kind(sample, told, matters, kernels, old_kind)
 
     def condition(used: BoolArray) -> RatioProcess:
-        used = used if np.any(used) else finite
         return RatioProcess.condition(kernels[kind], told.z[used], *told.modelled(used))
 
     def predict(process: RatioProcess, far: IndexArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -223,8 +220,8 @@ class _Told:
         return self.softening + self.sample.lowest - self.chart.bottom
 
     @classmethod
-    def of(cls, sample: Sample, chart: Chart, finite: BoolArray, softening: float) -> _Told:
-        bottom = sample.lowest + float(np.min(sample.height[finite]))
+    def of(cls, sample: Sample, chart: Chart, matters: BoolArray, softening: float) -> _Told:
+        bottom = sample.lowest + float(np.min(sample.height[matters]))
         z = chart.z(sample.space, sample.natural)
         bowl = 0.5 * np.sum(z**2, axis=1) + softening
         return cls(sample, replace(chart, bottom=bottom), z, bowl, softening)

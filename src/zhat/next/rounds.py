@@ -19,6 +19,7 @@ from zhat.core.integrate.target import QUICK, THOROUGH, Effort
 from zhat.core.space.natural import Space
 from zhat.core.space.torus import embed
 from zhat.next.charts import Chart, chart_of_descent
+from zhat.next.drift import Looked
 from zhat.next.models import Models, Verdict, fit_models, knows_nothing
 from zhat.next.planning import View, charts_after, next_points, view_of
 from zhat.next.sample import Sample, smallest_limit
@@ -44,15 +45,6 @@ ABOVE_LOG_INTEGRAL = 8.0
 FIRST_ALLOWANCE = 5.0
 #: The noise is learned from at least so many of the lowest values.
 FEWEST_FOR_NOISE = 16
-
-
-@dataclass(frozen=True)
-class Looked:
-    """log Z as a round saw it that knew of ``n`` evaluations, and the error of the integral alone."""
-
-    n: int
-    log_z: float
-    error: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,7 +213,11 @@ def _with_first_chart(made: Round) -> Round:
 
 def _with_models(task: Task, made: Round, anew: bool, effort: Effort) -> tuple[Round, View]:
     """Return a round with surrogates of what is known, and what they see."""
-    models = fit_models(made.sample, made.charts, made.models, anew, made.tests)
+    sample = made.sample
+    # A basin that was low once may be far above what was found since.
+    charts = tuple(chart for chart in made.charts if chart.bottom < sample.lowest + sample.limit) or made.charts
+    made = replace(made, charts=charts)
+    models = fit_models(sample, charts, made.models, anew, made.tests)
     generator = task.generator(Purpose.ROUND, made.n)
     view = view_of(models, made.charts, generator, effort, made.known.failing())
     if models.other is not None and knows_nothing(models.best, view.draws):
