@@ -217,3 +217,17 @@ def test_deviations_come_in_pairs_and_have_their_covariance():
     found = deviations(covariance, 20_000, np.random.default_rng(3))
     assert np.mean(found, axis=0) == pytest.approx(np.zeros(4), abs=1e-9)
     assert np.cov(found.T) == pytest.approx(covariance, abs=0.2)
+
+
+def test_nothing_is_believed_far_below_all_that_was_seen():
+    # A slope that was seen on one side alone: on the other, the process would go on.
+    space = Space(2)
+    unit = np.random.default_rng(15).random((60, 2)) * np.array([0.4, 1.0])
+    energy = -40.0 * unit[:, 0] + 0.3 * np.sin(9.0 * unit[:, 1])
+    sample = sample_of(space, unit, energy)
+    beyond = np.array([[1.0, 0.5], [0.9, 0.1]])
+    form = fit_plain(sample, None, True)
+    assert np.all(form.process.mean(beyond) < -sample.softening - 5.0)
+    for heights in (form.height(beyond), form.expected(beyond), form.optimistic(beyond, 3.0)):
+        assert heights == pytest.approx(np.full(2, -sample.softening))
+    assert np.min(form.draws(beyond, 50, np.random.default_rng(0))) >= -sample.softening - 1e-9

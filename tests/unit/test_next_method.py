@@ -8,12 +8,12 @@ from scipy.stats import multivariate_normal, norm
 
 import zhat
 from zhat.next import rounds
-from zhat.next.method import Narrow
+from zhat.next.method import Searching
 from zhat.problem.evaluations import Evaluations, Outcome
 from zhat.problem.points import Points
 from zhat.problem.task import Task
 
-METHOD = Narrow()
+METHOD = Searching()
 
 
 def normal(dim, sd, centre=0.35):
@@ -122,3 +122,21 @@ def test_a_run_that_remembers_nothing_asks_for_the_same_points():
     assert whole.unit.tobytes() == piecewise.unit.tobytes()
     rounds._remembered = type(rounds._remembered)()
     assert METHOD.estimate(task, whole) == METHOD.estimate(task, piecewise)
+
+
+def test_what_is_doubtful_is_said():
+    energy, _ = normal(3, 0.02)
+    box = [(0.0, 1.0)] * 3
+    sure = zhat.estimate(energy, box, budget=200, method=METHOD, seed=1, vectorized=True)
+    assert sure.status == "converged"
+    early = zhat.estimate(energy, box, budget=12, method=METHOD, seed=1, vectorized=True)
+    assert "energies are low enough to matter" in early.status
+    assert early.std_error > 0.1
+
+    def half_failing(x):
+        return np.where(x[:, 0] > 0.35, np.nan, energy(x))
+
+    halved = zhat.estimate(half_failing, box, budget=200, method=METHOD, seed=1, vectorized=True)
+    assert "of the integrand may lie where evaluations fail" in halved.status
+    noisy = zhat.estimate(energy, box, budget=60, noise_std=5.0, method=METHOD, seed=1, vectorized=True)
+    assert "λσ = 5 is large" in noisy.status

@@ -42,24 +42,15 @@ def noise_notes(task: Task, known: Knowledge, model: Model) -> tuple[str, ...]:
         named = ", ".join(f"{position} (by {odd[position]:.1f} sds)" for position in sorted(worst))
         more = f" and {len(odd) - len(worst)} more" if len(odd) > len(worst) else ""
         notes.append(f"evaluations {named}{more} do not fit with the others: outliers?")
-    noise = math.sqrt(known.new_noise())
-    if noise > LARGEST_NOISE:
-        notes.append(f"λσ = {noise:.2g} is large: the estimate is the smoothed surrogate's, without residuals")
-    return tuple(notes)
+    return (*notes, *large_noise(math.sqrt(known.new_noise())))
 
 
 def notes_on_error(
     task: Task, known: Knowledge, parts: dict[str, float], wrong: float, drawn: Residual
 ) -> tuple[str, ...]:
     """Return what a user should know about the number, a sentence each."""
-    notes = []
-    wanted = 2 * task.dim + 2
-    if known.n_low() < wanted:
-        notes.append(
-            f"only {known.n_low()} of {len(known.y)} energies are low enough to matter, and it takes {wanted}: "
-            "a larger budget or narrower bounds are needed"
-        )
-    elif parts["search_error"] > 0.0:
+    notes = few_are_low(task, known.n_low(), len(known.y))
+    if not notes and parts["search_error"] > 0.0:
         notes.append("the integrand may lie lower than anything seen: a larger budget or narrower bounds are needed")
     if parts.get("edge_error", 0.0) > SMALL_ERROR:
         notes.append(
@@ -75,15 +66,7 @@ def notes_on_error(
             f"{parts['height_error']:.0%} of the integral lies where energies are far above those at the ends of the "
             "prior, which the surrogate was made for: the interval allows for all of it"
         )
-    if parts["hidden_mass"] > HIDDEN_WORTH_A_WORD:
-        notes.append("modes may be hidden where nobody looked: the interval allows for them")
-    if parts["unseen_error"] > UNSEEN_WORTH_A_WORD:
-        notes.append(
-            f"{-math.expm1(-2.0 * parts['unseen_error']):.0%} of the integrand may lie where evaluations fail: "
-            "the value counts half of it, and the interval allows for all or nothing"
-        )
-    if wrong > WRONG_WORTH_A_WORD:
-        notes.append(f"the surrogate has been wrong by {wrong:.1f} of its sds: the interval is wider for that")
+    notes += doubts(parts["hidden_mass"], parts["unseen_error"], wrong)
     if drawn.effective_share < EVEN_ENOUGH and not known.is_noisy:
         notes.append(
             f"draws from the surrogate missed it by far: their weights are worth {drawn.effective_share:.0%} of them"
@@ -91,3 +74,36 @@ def notes_on_error(
     if not notes and math.hypot(*parts.values()) < SMALL_ERROR:
         notes.append(CONVERGED)
     return tuple(notes)
+
+
+def few_are_low(task: Task, n_low: int, n: int) -> list[str]:
+    """Return that so few of the energies matter, if they are too few."""
+    wanted = 2 * task.dim + 2
+    if n_low >= wanted:
+        return []
+    return [
+        f"only {n_low} of {n} energies are low enough to matter, and it takes {wanted}: "
+        "a larger budget or narrower bounds are needed"
+    ]
+
+
+def doubts(hidden_modes: float, unseen: float, wrong: float) -> list[str]:
+    """Return what the interval is wider for: modes that may be hidden, failures in a region, predictions gone wrong."""
+    notes = []
+    if hidden_modes > HIDDEN_WORTH_A_WORD:
+        notes.append("modes may be hidden where nobody looked: the interval allows for them")
+    if unseen > UNSEEN_WORTH_A_WORD:
+        notes.append(
+            f"{-math.expm1(-2.0 * unseen):.0%} of the integrand may lie where evaluations fail: "
+            "the value counts half of it, and the interval allows for all or nothing"
+        )
+    if wrong > WRONG_WORTH_A_WORD:
+        notes.append(f"the surrogate has been wrong by {wrong:.1f} of its sds: the interval is wider for that")
+    return notes
+
+
+def large_noise(noise: float) -> list[str]:
+    """Return that the noise of λ times an energy is large, if it is."""
+    if noise <= LARGEST_NOISE:
+        return []
+    return [f"λσ = {noise:.2g} is large: the estimate is the smoothed surrogate's, without residuals"]

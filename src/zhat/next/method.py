@@ -1,4 +1,4 @@
-"""The next adaptive method, as an estimator."""
+"""The method as an estimator: frozen settings, and functions of the facts."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from zhat.core.integrate.target import QUICK, Target
 from zhat.next.error import parts_of_error
 from zhat.next.planning import View, next_points, view_of
 from zhat.next.rounds import Round, closing_round, first_points, first_size, latest_round
+from zhat.next.words import notes_on
 from zhat.problem.evaluations import Evaluations
 from zhat.problem.points import Points
 from zhat.problem.streams import Purpose
 from zhat.problem.task import Task
 from zhat.protocol.common import share_left
-from zhat.protocol.estimator import CONVERGED, SMALL_ERROR, Finding
+from zhat.protocol.estimator import Finding
 
 
 @dataclass(frozen=True)
-class Narrow:
+class Searching:
     """A search for the integrand, then two forms of surrogate that are judged by what they predicted."""
 
-    name: str = "zhat.next.method:Narrow"
+    name: str = "zhat.next.method:Searching"
 
     def check(self, task: Task) -> None:
         """Accept any task."""
@@ -102,5 +103,4 @@ def _conclude(task: Task, seen: Seen, facts: Evaluations) -> Finding:
         **parts, **others, "form": form.name, "kinds": form.kinds,
         "n_basins": float(len(made.search.basins)), "quadrature_method": view.target.log_integral.method,
     }  # fmt: skip
-    notes = (CONVERGED,) if error < SMALL_ERROR else ()
-    return Finding(value, error, notes, diagnostics)
+    return Finding(value, error, notes_on(task, made, parts, others["surprise"]), diagnostics)

@@ -51,11 +51,16 @@ def kinds_in(dim: int) -> list[Kind]:
 
 @dataclass(frozen=True, eq=False)
 class Plain:
-    """A process of heights of the energy above the sample's lowest."""
+    """A process of heights of the energy above the sample's lowest.
+
+    No height, with the prior's, is further below the lowest than ``floor``: a process that knows nothing of a place may
+    believe anything of it.
+    """
 
     space: Space
     process: GaussianProcess
     kind: Kind
+    floor: float
     kernels: Mapping[Kind, Covariance] = field(default_factory=dict)
     score: float = 0.0
     walls: Walls | None = None
@@ -66,9 +71,12 @@ class Plain:
         """What the process is, in words."""
         return f"{self.kind.nu:g} {self.kind.structure}"
 
+    def _above_floor(self, unit: FloatArray, height: FloatArray) -> FloatArray:
+        return np.maximum(height, self.space.log_prior(self.space.natural(unit)) - self.floor)
+
     def height(self, unit: FloatArray) -> FloatArray:
         """Return the median height at the rows of ``unit``."""
-        return self.process.mean(places(self.space, unit))
+        return self._above_floor(unit, self.process.mean(places(self.space, unit)))
 
     def sd(self, unit: FloatArray) -> FloatArray:
         """Return the standard deviation of the heights."""
@@ -76,11 +84,12 @@ class Plain:
 
     def optimistic(self, unit: FloatArray, sds: float) -> FloatArray:
         """Return heights that are lower by so many sds."""
-        return np.asarray(self.height(unit) - sds * self.sd(unit))
+        return self._above_floor(unit, self.height(unit) - sds * self.sd(unit))
 
     def expected(self, unit: FloatArray) -> FloatArray:
         """Return minus the logarithm of the expected e^{−height}, as far as it can be believed."""
-        return np.asarray(self.height(unit) - np.minimum(0.5 * self.sd(unit) ** 2, LARGEST_GAIN))
+        gain = np.minimum(0.5 * self.sd(unit) ** 2, LARGEST_GAIN)
+        return self._above_floor(unit, self.height(unit) - gain)
 
     def covariance(self, unit: FloatArray, other: FloatArray) -> FloatArray:
         """Return the covariance of the heights."""
@@ -88,7 +97,8 @@ class Plain:
 
     def draws(self, unit: FloatArray, n: int, generator: np.random.Generator) -> FloatArray:
         """Return the heights of ``n`` functions that are as plausible as each other."""
-        return np.asarray(self.height(unit) + deviations(self.covariance(unit, unit), n, generator))
+        off = deviations(self.covariance(unit, unit), n, generator)
+        return self._above_floor(unit, self.height(unit) + off)
 
     def log_score(self, unit: FloatArray, height: FloatArray, noise: FloatArray, limit: FloatArray) -> float:
         """Return how well heights, or that they are above the limit, were predicted: normal ones."""
@@ -133,7 +143,7 @@ def fit_plain(sample: Sample, before: Plain | None, anew: bool) -> Plain | None:
         return process.mean(x[far]), np.sqrt(process.variance(x[far])), sample.limit - prior[far]
 
     process, cliffs = settled(sample, np.ones(len(x), dtype=bool), condition, predict)
-    return Plain(space, process, kind, kernels, score, walls_of(sample, cliffs))
+    return Plain(space, process, kind, sample.softening, kernels, score, walls_of(sample, cliffs))
 
 
 def _fit_kinds(

@@ -167,7 +167,7 @@ def fit_ratios(sample: Sample, charts: list[Chart], before: Ratios | None, anew:
 
     ``anew`` compares all kinds of processes; otherwise they stay what they were.
     """
-    softening = 0.5 * sample.space.dim + 1.0 + 3.0 * sample.noise_std
+    softening = sample.softening
     owner = owners(charts, sample.space, sample.natural)
     pieces, cliffs = [], [np.empty(0, dtype=np.intp)]
     for number, chart in enumerate(charts):

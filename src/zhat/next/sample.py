@@ -69,6 +69,15 @@ class Sample:
         """The standard deviation of a typical height that matters."""
         return math.sqrt(float(np.median(self.noise[self.matters])))
 
+    @property
+    def softening(self) -> float:
+        """How far below the lowest height that was seen any other may be.
+
+        That of a typical draw from a normal is half of the dimension above its mode, and one more is allowed for; noise
+        puts the lowest of many values below the ground.
+        """
+        return 0.5 * self.space.dim + 1.0 + 3.0 * self.noise_std
+
     def values(self, believed: BoolArray) -> FloatArray:
         """Return what is believed of these heights: those that matter as they are, others at the limit."""
         return np.minimum(self.height[believed], self.limit)

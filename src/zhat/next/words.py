@@ -1,0 +1,28 @@
+"""What a user should know about an estimate, in words."""
+
+from __future__ import annotations
+
+import math
+
+from zhat.auto.words import doubts, few_are_low, large_noise
+from zhat.next.rounds import Round
+from zhat.problem.task import Task
+from zhat.protocol.estimator import CONVERGED, SMALL_ERROR
+
+#: A drift that is worth a word.
+DRIFT_WORTH_A_WORD = 0.1
+
+
+def notes_on(task: Task, made: Round, parts: dict[str, float], wrong: float) -> tuple[str, ...]:
+    """Return what a user should know about the number, a sentence each."""
+    sample = made.sample
+    notes = few_are_low(task, int(sample.matters.sum()), len(sample.height))
+    if parts["drift_error"] > DRIFT_WORTH_A_WORD:
+        notes.append(
+            f"log Z has moved by {parts['drift_error']:.2g} since half of the evaluations were known: the interval "
+            "allows for as much again"
+        )
+    notes += doubts(parts["modes_error"], parts["unseen_error"], wrong)
+    if not notes and math.hypot(*parts.values()) < SMALL_ERROR:
+        notes.append(CONVERGED)
+    return (*notes, *large_noise(sample.noise_std))
