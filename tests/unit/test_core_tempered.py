@@ -7,8 +7,9 @@ import pytest
 from scipy.special import iv, ndtri
 from scipy.stats import kstest, multivariate_t
 
+from zhat.core.integrate.mixture import DEGREES, Mixture, Part
 from zhat.core.integrate.target import QUICK, THOROUGH
-from zhat.core.integrate.tempered import DEGREES, Mixture, Part, located_target, tempered_particles
+from zhat.core.integrate.tempered import located_target, tempered_particles
 from zhat.core.space.natural import WIDTH, Space
 
 

@@ -163,7 +163,8 @@ def test_bowls_are_found_around_descents_and_draws():
     exact = sample_of(SPACE, unit, likelihood(unit, skew=0.0))
     lowest = int(np.argmin(exact.height))
     start = Descent.at(exact.natural[lowest], float(exact.height[lowest]) + exact.lowest)
-    found = chart_of_descent(start, exact)
+    found = chart_of_descent(start, exact, 3)
+    assert found.basin == chart_of_draws(found, SPACE, exact.natural).basin == 3
     # Of likelihood and prior together: a precision of 101.
     assert found.root @ found.root.T == pytest.approx(np.eye(DIM) / 101.0, abs=0.002)
     draws = 0.4 + 0.05 * np.random.default_rng(12).standard_normal((4000, DIM))

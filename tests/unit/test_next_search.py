@@ -78,7 +78,7 @@ def test_the_only_basin_is_found():
     # From wherever, it leads there.
     assert len(told.search.basins) == 1
     assert told.search.basins[0].n_descents >= 2
-    assert told.search.log_unseen == 0.0
+    assert told.search.log_unseen(np.ones(1)) == 0.0
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -122,15 +122,17 @@ def basins(*counts):
     return tuple(Basin(Descent.at(np.zeros(2), 0.0), n) for n in counts)
 
 
-def test_the_unseen_is_counted_by_what_was_seen_once():
-    def log_unseen(*counts):
-        return Search((), basins=basins(*counts)).log_unseen
+def test_the_unseen_is_as_much_as_what_was_seen_once():
+    def log_unseen(counts, shares):
+        return Search((), basins=basins(*counts)).log_unseen(np.array(shares))
 
-    assert log_unseen(5) == log_unseen(1) == log_unseen(3, 4) == 0.0
-    # One of six descents ended where no other did.
-    assert log_unseen(3, 2, 1) == pytest.approx(-math.log(1.0 - 1.0 / 7.0))
-    assert log_unseen(1, 1, 1) == pytest.approx(-math.log(1.0 - 3.0 / 4.0))
-    assert log_unseen(1, 1) > log_unseen(4, 1) > log_unseen(9, 1) > 0.0
+    # Nothing to count, and nothing seen once.
+    assert log_unseen([5], [1.0]) == log_unseen([1], [1.0]) == log_unseen([3, 4], [0.9, 0.1]) == 0.0
+    assert log_unseen([3, 2, 1], [0.5, 0.3, 0.2]) == pytest.approx(math.log(1.2))
+    # As large as what is known, where each basin was found once.
+    assert log_unseen([1, 1, 1], [0.5, 0.3, 0.2]) == pytest.approx(math.log(2.0))
+    # A basin that holds nothing says that others like it do not either.
+    assert log_unseen([4, 1], [1.0, 0.0]) == 0.0
 
 
 def test_angles_are_searched_round_and_round():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -34,12 +34,14 @@ POINTS_AN_AXIS = 3
 class Chart:
     """A bowl ``½|z|²`` above its bottom, at ``centre + root @ z`` in natural coordinates.
 
-    ``bottom`` is λ times an energy and the prior's height, and no height above anything.
+    ``bottom`` is λ times an energy and the prior's height, and no height above anything; ``basin`` is the number of the
+    basin that it is of.
     """
 
     centre: FloatArray
     root: FloatArray
     bottom: float
+    basin: int = 0
 
     @cached_property
     def _whiten(self) -> FloatArray:
@@ -62,7 +64,7 @@ def root_of(covariance: FloatArray) -> FloatArray:
     return np.asarray(vectors * np.sqrt(values))
 
 
-def chart_of_descent(descent: Descent, sample: Sample) -> Chart:
+def chart_of_descent(descent: Descent, sample: Sample, basin: int) -> Chart:
     """Return the bowl around the lowest point of a descent, from the values that are known around it."""
     space, above = sample.space, sample.height + sample.lowest - descent.lowest
     dim = space.dim
@@ -80,13 +82,13 @@ def chart_of_descent(descent: Descent, sample: Sample) -> Chart:
     values, vectors = np.linalg.eigh(model.curvature)
     values = np.maximum(values, max(1e-4 * float(values[-1]), 0.02))
     root = (vectors / np.sqrt(values)).T @ metric
-    return Chart(descent.best, root_of(root.T @ root), descent.lowest)
+    return Chart(descent.best, root_of(root.T @ root), descent.lowest, basin)
 
 
 def chart_of_draws(chart: Chart, space: Space, draws: FloatArray) -> Chart:
     """Return the bowl with the mean and the covariance of these draws from the integrand, in natural coordinates."""
     steps = space.difference(draws, chart.centre)
-    return Chart(chart.centre + np.mean(steps, axis=0), root_of(np.atleast_2d(np.cov(steps.T))), chart.bottom)
+    return replace(chart, centre=chart.centre + np.mean(steps, axis=0), root=root_of(np.atleast_2d(np.cov(steps.T))))
 
 
 def chart_refitted(chart: Chart, sample: Sample, mine: IndexArray) -> Chart:
@@ -102,4 +104,4 @@ def chart_refitted(chart: Chart, sample: Sample, mine: IndexArray) -> Chart:
     values, vectors = np.linalg.eigh(np.eye(dim) + model.curvature)
     values = np.clip(values, 1.0 / LARGEST_CHANGE, LARGEST_CHANGE)
     root = chart.root @ vectors / np.sqrt(values)
-    return Chart(chart.centre, root_of(root @ root.T), chart.bottom)
+    return replace(chart, root=root_of(root @ root.T))

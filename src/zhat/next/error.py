@@ -6,12 +6,13 @@ import math
 
 import numpy as np
 
-from zhat.core.arrays import FloatArray
-from zhat.core.integrate.target import Region
+from zhat.core.arrays import FloatArray, sobol
+from zhat.core.integrate.target import Region, Target, evenly_spread
 from zhat.next.drift import drift
 from zhat.next.forms import Form
 from zhat.next.models import surprise
-from zhat.next.planning import View
+from zhat.next.planning import OPTIMISM, View
+from zhat.next.ratios import owners
 from zhat.next.rounds import Round
 from zhat.problem.evaluations import Evaluations
 from zhat.problem.streams import Purpose
@@ -37,7 +38,7 @@ def parts_of_error(
     models = made.models
     assert models is not None
     best, region = models.best, view.target.region(N_NODES_OF_REGION)
-    plausible = log_integrals(best, region, task.generator(Purpose.UNCERTAINTY))
+    plausible = log_integrals(best, view.target, task.generator(Purpose.UNCERTAINTY))
     wrong = surprise(made.tests)
     failing = made.known.failing()
     # The target is of what can be seen: what lies where evaluations fail is not in it.
@@ -45,7 +46,8 @@ def parts_of_error(
     parts = {
         "surrogate_error": wrong * float(np.std(plausible)),
         "drift_error": drift(made.past[:-1], made.past[-1]),
-        "modes_error": made.search.log_unseen,
+        "search_error": _still_falling(made),
+        "modes_error": _log_unseen_modes(made, view, wrong, task.generator(Purpose.FRESH_PLAN)),
         "wall_error": 0.0 if best.walls is None else best.walls.relative_error(region.points, region.weights),
         "unseen_error": 0.5 * unseen,
         "quadrature_error": view.target.log_integral.error,
@@ -54,11 +56,52 @@ def parts_of_error(
     return 0.5 * unseen, parts, {"surprise": wrong}
 
 
-def log_integrals(form: Form, region: Region, generator: np.random.Generator) -> FloatArray:
-    """Return log Z of plausible functions, relative to that of the surface that the region is of."""
-    points = region.equally_weighted(N_NODES).points
+def _log_unseen_modes(made: Round, view: View, wrong: float, generator: np.random.Generator) -> float:
+    """Return what modes that no descent has ended in may add to log Z.
+
+    That is no more than there is room for in what the plain form knows, where that is the one that is believed: the
+    other one has no idea of what is far from all bowls.
+    """
+    models = made.models
+    assert models is not None
+    unseen = made.search.log_unseen(_shares(made, view.target.region(N_NODES_OF_REGION)))
+    if unseen == 0.0 or models.best is not models.plain:
+        return unseen
+    anywhere = sobol(N_NODES_OF_REGION, models.sample.space.dim, generator)
+    at_best, expected = models.plain.optimistic(anywhere, OPTIMISM * wrong), models.plain.expected(anywhere)
+    room = np.exp(-at_best - view.target.log_integral.value) - np.exp(-expected - view.target.log_integral.value)
+    return min(unseen, math.log1p(max(float(np.mean(room)), 0.0)))
+
+
+def _shares(made: Round, region: Region) -> FloatArray:
+    """Return which share of the integrand lies in each basin: nearest to its bowl."""
+    space = made.sample.space
+    basin = np.array([chart.basin for chart in made.charts])[owners(made.charts, space, space.natural(region.points))]
+    return np.asarray(np.bincount(basin, region.weights, len(made.search.basins)), dtype=float)
+
+
+def _still_falling(made: Round) -> float:
+    """Return by how much the lowest height has fallen since half of the evaluations, if the search has not ended.
+
+    It may fall by as much again.
+    """
+    if made.search.basins[0].descent.ended:
+        return 0.0
+    return float(np.min(made.sample.height[made.known.position < 0.5 * made.n], initial=made.limit))
+
+
+def log_integrals(form: Form, target: Target, generator: np.random.Generator) -> FloatArray:
+    """Return log Z of plausible functions, relative to that of the surface that the target is of.
+
+    Half of the nodes follow the integrand, and half its root: what functions disagree on may lie where it is small.
+    """
+    region = target.all_points()
+    root = np.sqrt(region.weights)
+    shares = 0.5 * region.weights + 0.5 * root / np.sum(root)
+    nodes = evenly_spread(shares, N_NODES)
+    points, weights = region.points[nodes], region.weights[nodes] / shares[nodes]
     gain = form.expected(points) - form.draws(points, N_FUNCTIONS, generator)
-    return np.asarray(np.logaddexp.reduce(gain, axis=1) - math.log(N_NODES))
+    return np.asarray(np.logaddexp.reduce(gain + np.log(weights / np.sum(weights)), axis=1))
 
 
 def _log_unseen_share(form: Form, made: Round, view: View) -> float:

@@ -9,9 +9,10 @@ import numpy as np
 
 from zhat.core.arrays import BoolArray, FloatArray, Surface
 from zhat.core.heights.walls import Walls
+from zhat.core.integrate.mixture import Mixture, Part
 from zhat.core.integrate.smc import importance_draws
 from zhat.core.integrate.target import Effort, Target
-from zhat.core.integrate.tempered import Mixture, Part, located_target, tempered_particles
+from zhat.core.integrate.tempered import located_target, tempered_particles
 from zhat.core.space.natural import Space
 from zhat.next.charts import Chart, chart_of_draws, chart_refitted
 from zhat.next.forms import Form
@@ -20,13 +21,13 @@ from zhat.next.ratios import owners
 from zhat.next.sample import Sample
 
 #: The shares of a round that are drawn from the integrand as it is expected, and as it may be at best.
-DRAWN_SHARE = 0.3
-OPTIMISTIC_SHARE = 0.4
+DRAWN_SHARE = 0.1
+OPTIMISTIC_SHARE = 0.3
 OPTIMISM = 2.0
 #: Draws that stand for the integrand, and points to choose from: some of them, and of a flatter integrand.
 N_DRAWS = 800
-N_REGION = 400
-N_CANDIDATES = 200
+N_REGION = 800
+N_CANDIDATES = 600
 N_FLATTER = 256
 N_OPTIMISTIC = 1024
 FLATTER = 0.5
@@ -111,19 +112,17 @@ def next_points(
 ) -> FloatArray:
     """Return the next ``n`` points of the unit cube."""
     best = models.best
-    n_optimistic = int(OPTIMISTIC_SHARE * n)
-    n_drawn = (n - n_optimistic + 1) // 2
     draws = np.unique(view.draws, axis=0)
-    drawn = draws[generator.permutation(len(draws))[:n_drawn]]
-    optimistic = _optimistic(models, view, n_optimistic, generator, failing)
-    chosen = np.vstack([drawn, optimistic])
-    n_left = n - len(chosen)
-    if n_left <= 0:
-        return chosen[:n]
+    drawn = draws[generator.permutation(len(draws))[: int(DRAWN_SHARE * n)]]
+    chosen = np.vstack([drawn, _optimistic(models, view, int(OPTIMISTIC_SHARE * n), generator, failing)])
     candidates = np.vstack([draws[:: max(1, len(draws) // N_CANDIDATES)], view.flatter[: N_CANDIDATES // 2]])
+    # Far above all that matters a surrogate may be off by any number.
+    candidates = candidates[best.height(candidates) < HIGHEST_BEFORE_WALLS]
+    known = chosen[best.height(chosen) < HIGHEST_BEFORE_WALLS]
     region = view.target.region(N_REGION).equally_weighted(N_REGION).points
     noise = models.sample.noise_std**2
-    return np.vstack([chosen, candidates[_most_telling(best, candidates, region, n_left, noise)]])
+    telling = _most_telling(best, np.vstack([known, candidates]), len(known), region, n - len(chosen), noise)
+    return np.vstack([chosen, candidates[telling]])
 
 
 def _optimistic(
@@ -144,17 +143,24 @@ def _optimistic(
     return np.vstack([points[chosen], more])
 
 
-def _most_telling(form: Form, candidates: FloatArray, region: FloatArray, n: int, noise: float) -> list[int]:
-    """Return the candidates that take most off the variance of the integral over the region, to first order."""
-    with_integral = np.mean(form.covariance(candidates, region), axis=1)
-    covariance = form.covariance(candidates, candidates)
+def _most_telling(form: Form, points: FloatArray, n_chosen: int, region: FloatArray, n: int, noise: float) -> list[int]:
+    """Return the points that take most off the variance of the integral over the region, to first order.
+
+    The first ``n_chosen`` of them are going to be known, and the numbers returned count from the next.
+    """
+    with_integral = np.mean(form.covariance(points, region), axis=1)
+    covariance = form.covariance(points, points)
+    least = noise + 1e-9 * float(np.max(np.diag(covariance))) + 1e-12
     chosen: list[int] = []
-    for _ in range(n):
-        variance = np.maximum(np.diag(covariance), 0.0)
-        variance = variance + 1e-9 * max(float(np.max(variance)), 1e-12) + noise + 1e-12
-        best = int(np.argmax(with_integral**2 / variance))
-        chosen.append(best)
-        column = covariance[:, best].copy()
+    for step in range(n_chosen + n):
+        variance = np.maximum(np.diag(covariance), 0.0) + least
+        best = step
+        if step >= n_chosen:
+            best = n_chosen + int(np.argmax((with_integral**2 / variance)[n_chosen:]))
+            chosen.append(best - n_chosen)
+        # Rounding leaves covariances that no variances have.
+        largest = np.sqrt(variance * variance[best])
+        column = np.clip(covariance[:, best], -largest, largest)
         with_integral = with_integral - column * with_integral[best] / variance[best]
         covariance = covariance - np.outer(column, column) / variance[best]
     return chosen

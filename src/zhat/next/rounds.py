@@ -40,7 +40,7 @@ FEWEST_FIRST = 8
 FIRST = 6
 FIRST_AN_AXIS = 2
 #: What matters for an integral that a round found goes up to this height above its logarithm.
-ABOVE_LOG_INTEGRAL = 8.0
+ABOVE_LOG_INTEGRAL = 14.0
 #: The first rounds look at heights a little beyond what matters.
 FIRST_ALLOWANCE = 5.0
 #: The noise is learned from at least so many of the lowest values.
@@ -199,16 +199,16 @@ def _exploring(made: Round, models: Models) -> Round:
 
     def landscape(natural: FloatArray) -> FloatArray:
         unit = sample.space.unit_of_natural(natural)
-        return np.asarray(best.height(unit) - sample.space.log_prior(natural) + lowest)
+        return np.asarray(best.optimistic(unit, -1.0) - sample.space.log_prior(natural) + lowest)
 
     search = made.search.explored(sample, landscape)
-    new = search.basins[len(made.search.basins) :]
-    charts = (chart_of_descent(basin.descent, sample) for basin in new)
+    new = range(len(made.search.basins), len(search.basins))
+    charts = (chart_of_descent(search.basins[number].descent, sample, number) for number in new)
     return replace(made, search=search, charts=(*made.charts, *charts))
 
 
 def _with_first_chart(made: Round) -> Round:
-    return replace(made, charts=(chart_of_descent(made.search.basins[0].descent, made.sample),))
+    return replace(made, charts=(chart_of_descent(made.search.basins[0].descent, made.sample, 0),))
 
 
 def _with_models(task: Task, made: Round, anew: bool, effort: Effort) -> tuple[Round, View]:

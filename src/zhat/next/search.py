@@ -19,12 +19,10 @@ from zhat.problem.points import Points
 N_STARTS = 4
 STEPS_A_LAP = 3
 #: The share of the budget that may be spent when the first search ends.
-LARGEST_SHARE = 0.6
+LARGEST_SHARE = 0.8
 #: A ridge is so much higher than both ends of the way; a surrogate is asked at so many places of it.
 RIDGE = 1.0
 N_ON_THE_WAY = 24
-#: So many places are tried for one from which no known basin can be reached.
-MOST_TRIED = 64
 
 #: Heights in natural coordinates, as far as a surrogate knows them: λ times the energy and the prior's.
 Landscape = Callable[[FloatArray], FloatArray]
@@ -50,15 +48,13 @@ class Search:
     going
         Those that asked for a point.
     waiting
-        Those that were overtaken by others, or for which there was no room.
+        Those that were overtaken by others, for which there was no room, or that have not begun.
     left
         How many steps are left of the lap, while the first basin is sought.
     basins
         What was found; none until the first is.
     allowance
         How many evaluations further descents may have before it is the models' turn.
-    begun
-        Where descents began, so that none begins there again.
     """
 
     going: tuple[Descent, ...]
@@ -66,15 +62,13 @@ class Search:
     left: int = 0
     basins: tuple[Basin, ...] = ()
     allowance: float = 0.0
-    begun: tuple[bytes, ...] = ()
 
     @classmethod
     def begin(cls, sample: Sample) -> Search:
         """Return descents from the lowest points."""
-        order = [int(place) for place in np.argsort(sample.height, kind="stable") if np.isfinite(sample.height[place])]
-        going = tuple(_descent_from(sample, place) for place in order[:N_STARTS])
-        begun = tuple(sample.natural[place].tobytes() for place in order[:N_STARTS])
-        return cls(going, left=STEPS_A_LAP * (sample.space.dim + 2) + 1, begun=begun)
+        order = np.argsort(sample.height, kind="stable")[: int(np.sum(np.isfinite(sample.height)))]
+        starts = tuple(Descent.at(sample.natural[k], float(sample.height[k]) + sample.lowest) for k in order)
+        return cls(starts[:N_STARTS], starts[N_STARTS:], STEPS_A_LAP * (sample.space.dim + 2) + 1)
 
     @property
     def plan(self) -> FloatArray:
@@ -115,7 +109,7 @@ class Search:
         """
         search, low = self, sample.lowest + sample.limit
         while search.allowance >= 1.0:
-            descent, search = search._next(sample, landscape)
+            descent, search = search._next()
             if descent is None:
                 return replace(search, allowance=0.0)
             arrived = basin_of(search.basins, descent.best, sample.space, landscape) if descent.lowest < low else None
@@ -129,30 +123,14 @@ class Search:
                 search = replace(search, basins=(*search.basins, Basin(asked)))
         return search
 
-    def _next(self, sample: Sample, landscape: Landscape) -> tuple[Descent | None, Search]:
-        """Return the descent that goes on: the one under way, the lowest that waits, or a new one; None if none can."""
+    def _next(self) -> tuple[Descent | None, Search]:
+        """Return the descent that goes on: the one under way, or the lowest that waits; None if there is none."""
         if self.going:
             return self.going[0], replace(self, going=self.going[1:])
-        if self.waiting:
-            lowest = min(self.waiting, key=lambda descent: descent.lowest)
-            return lowest, replace(self, waiting=tuple(descent for descent in self.waiting if descent is not lowest))
-        place = self._new_start(sample, landscape)
-        if place is None:
+        if not self.waiting:
             return None, self
-        return _descent_from(sample, place), replace(self, begun=(*self.begun, sample.natural[place].tobytes()))
-
-    def _new_start(self, sample: Sample, landscape: Landscape) -> int | None:
-        """Return the lowest point of no interest from which the surrogate sees no way down to any basin."""
-        begun, n_tried = set(self.begun), 0
-        for place in np.argsort(sample.height, kind="stable"):
-            if not sample.limit < sample.height[place] < math.inf or sample.natural[place].tobytes() in begun:
-                continue
-            if basin_of(self.basins, sample.natural[place], sample.space, landscape) is None:
-                return int(place)
-            n_tried += 1
-            if n_tried == MOST_TRIED:
-                return None
-        return None
+        lowest = min(self.waiting, key=lambda descent: descent.lowest)
+        return lowest, replace(self, waiting=tuple(descent for descent in self.waiting if descent is not lowest))
 
     def _counting(self, arrived: int) -> Search:
         basins = tuple(
@@ -161,18 +139,17 @@ class Search:
         )
         return replace(self, basins=basins)
 
-    @property
-    def log_unseen(self) -> float:
-        """What basins that no descent has led to may add to log Z, as Good and Turing estimate it.
+    def log_unseen(self, shares: FloatArray) -> float:
+        """Return what basins that no descent has ended in may add to log Z, given the shares of Z of those known.
 
-        The chance that the next descent ends in one is the share of those that ended where no other did. Where all
-        ended in one and the same basin there is nothing to count.
+        By the counting of Good and Turing the next descent is as likely to end in a new basin as the last ones were to
+        end where no other did. If new basins hold as much, for their chance of being found, as those that were found
+        once, then all of them together hold as much as these. Where there is one basin there is nothing to count.
         """
         if len(self.basins) < 2:
             return 0.0
-        n = sum(basin.n_descents for basin in self.basins)
-        alone = sum(basin.n_descents == 1 for basin in self.basins)
-        return -math.log1p(-alone / (n + 1.0))
+        once = [number for number, basin in enumerate(self.basins) if basin.n_descents == 1]
+        return math.log1p(float(np.sum(shares[once])))
 
 
 def basin_of(basins: tuple[Basin, ...], place: FloatArray, space: Space, landscape: Landscape) -> int | None:
@@ -184,10 +161,6 @@ def basin_of(basins: tuple[Basin, ...], place: FloatArray, space: Space, landsca
         if np.max(height) < max(height[0], height[-1]) + RIDGE:
             return number
     return None
-
-
-def _descent_from(sample: Sample, place: int) -> Descent:
-    return Descent.at(sample.natural[place], float(sample.height[place]) + sample.lowest)
 
 
 def _asked(descent: Descent, sample: Sample) -> Descent:

@@ -20,6 +20,9 @@ from zhat.core.logspace import log_sum_exp
 FIRST_GRID_CELLS = {1: 16, 2: 8, 3: 4}
 #: Splits go on in portions of about this many points, so that each is decided on what the last one found.
 POINTS_A_ROUND = 32_768
+#: A fair share of particles, and how many of their standard deviations wide a cell with these may be.
+FAIR_SHARE = 0.02
+CELL_SPREADS = 8.0
 #: Narrower cells are not split: there are hardly numbers left between the nodes of one.
 SMALLEST_WIDTH = 2.0**-46
 #: And they are split in this many portions at most: where one cell at a time is worse than all others together, and so
@@ -86,6 +89,29 @@ class AdaptiveGrid(GaussCells):
                 return
             self._split(order[: self._portion(max_points)])
         self._bound_gaps_at_walls(self.log_integral + math.log(tolerance))
+
+    def refine_around(self, particles: FloatArray) -> None:
+        """Split cells until those with a fair share of the particles are about as narrow as the particles lie in them.
+
+        So an integrand that is found is not lost between the nodes.
+        """
+        fewest = max(2, int(FAIR_SHARE * len(particles)))
+        while True:
+            # On the border of two cells a particle is in both.
+            inside = [
+                np.flatnonzero(np.all((particles >= lower) & (particles <= lower + width), axis=1))
+                for lower, width in zip(self._lower, self._width, strict=True)
+            ]
+            wide = [
+                cell
+                for cell, rows in enumerate(inside)
+                if len(rows) >= fewest
+                and self._width[cell]
+                > max(CELL_SPREADS * float(np.max(np.std(particles[rows], axis=0))), SMALLEST_WIDTH)
+            ]
+            if not wide:
+                return
+            self._split(np.array(wide))
 
     def refine_for_draws(self, acceptance: float = 0.3, max_points: int = 400_000) -> None:
         """Split cells until proposals are accepted with about this probability, or ``max_points`` have been spent."""

@@ -170,13 +170,24 @@ def narrow_target(
 
 
 class GridTarget:
-    """e^{-λg}/Z in up to three dimensions, on an adaptive grid."""
+    """e^{-λg}/Z in up to three dimensions, on an adaptive grid.
 
-    def __init__(self, surface: Surface, inverse_temperature: float, dim: int, effort: Effort = THOROUGH) -> None:
+    ``particles`` follow it, roughly: where they lie closer than the first cells are wide, a grid would miss it.
+    """
+
+    def __init__(
+        self,
+        surface: Surface,
+        inverse_temperature: float,
+        dim: int,
+        effort: Effort = THOROUGH,
+        particles: FloatArray | None = None,
+    ) -> None:
         self._surface = surface
         self._effort = effort
         self._inverse_temperature = inverse_temperature
-        self._grid = AdaptiveGrid(surface, inverse_temperature, dim)
+        self._particles = particles
+        self._grid = self._new_grid(dim)
         self._grid.refine_for_integral(effort.tolerance, effort.grid_points[dim])
         # Draws need a grid that is split further, made when it is wanted: nothing else depends on what came before.
         self._grid_for_draws: AdaptiveGrid | None = None
@@ -195,9 +206,16 @@ class GridTarget:
 
     def region(self, n: int) -> Region:
         """Return the nodes of a coarser grid."""
-        grid = AdaptiveGrid(self._surface, self._inverse_temperature, self._grid.dim)
+        grid = self._new_grid(self._grid.dim)
         grid.refine_for_integral(COARSE_TOLERANCE, n)
         return _all_nodes(grid)
+
+    def _new_grid(self, dim: int) -> AdaptiveGrid:
+        """Return a grid whose cells around the particles, if there are any, are as narrow as these lie."""
+        grid = AdaptiveGrid(self._surface, self._inverse_temperature, dim)
+        if self._particles is not None:
+            grid.refine_around(self._particles)
+        return grid
 
     def all_points(self) -> Region:
         """Return the nodes."""

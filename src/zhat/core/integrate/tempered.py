@@ -8,12 +8,12 @@ They are moved as in `zhat.core.integrate.smc`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaln
 
-from zhat.core.arrays import FloatArray, IndexArray, Surface, sobol
+from zhat.core.arrays import FloatArray, IndexArray, Surface
+from zhat.core.integrate.fitted import fitted_to, weighed
+from zhat.core.integrate.mixture import Mixture
 from zhat.core.integrate.quadrature import LogIntegral
 from zhat.core.integrate.smc import (
     MAX_STAGES,
@@ -25,7 +25,6 @@ from zhat.core.integrate.smc import (
 )
 from zhat.core.integrate.target import (
     GRID_DIM,
-    NARROW_TARGET_SHARE,
     SMALLEST_ESS_SHARE,
     Effort,
     GridTarget,
@@ -35,50 +34,15 @@ from zhat.core.integrate.target import (
 from zhat.core.logspace import effective_sample_size, log_mean_exp, relative_standard_error
 from zhat.core.space.natural import Space
 
-#: Degrees of freedom of the mixture's parts.
-DEGREES = 5.0
 #: Sweeps of moves at a temperature on the way.
 TEMPERED_SWEEPS = 4
-#: Points of the cube that tell whether a grid would find the integrand.
-N_WIDE = 2048
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """A t distribution: its centre, a root of its scale matrix (``centre + z @ root.T``) and its share."""
-
-    centre: FloatArray
-    root: FloatArray
-    share: float
-
-
-@dataclass(frozen=True, eq=False)
-class Mixture:
-    """A mixture of t distributions in scores."""
-
-    space: Space
-    parts: tuple[Part, ...]
-
-    def draw(self, n: int, generator: np.random.Generator) -> FloatArray:
-        """Return ``n`` draws, in random order."""
-        dim, found = self.space.dim, []
-        for part, k in zip(self.parts, generator.multinomial(n, [part.share for part in self.parts]), strict=True):
-            stretch = np.sqrt(DEGREES / generator.chisquare(DEGREES, size=k))
-            found.append(part.centre + (generator.standard_normal((k, dim)) * stretch[:, None]) @ part.root.T)
-        return self.space.wrapped(generator.permutation(np.vstack(found)))
-
-    def log_density(self, scores: FloatArray) -> FloatArray:
-        """Return the logarithm of the density at the rows of ``scores``."""
-        dim = self.space.dim
-        constant = float(gammaln(0.5 * (DEGREES + dim)) - gammaln(0.5 * DEGREES)) - 0.5 * dim * math.log(
-            DEGREES * math.pi
-        )
-        terms = np.empty((len(self.parts), len(scores)))
-        for row, part in zip(terms, self.parts, strict=True):
-            white = np.linalg.solve(part.root, self.space.difference(scores, part.centre).T)
-            row[:] = -0.5 * (DEGREES + dim) * np.log1p(np.sum(white**2, axis=0) / DEGREES)
-            row += math.log(part.share) + constant - float(np.sum(np.log(np.diag(part.root))))
-        return np.asarray(np.logaddexp.reduce(terms, axis=0))
+#: A grid with a larger error has not resolved the integrand.
+LARGEST_GRID_ERROR = 1e-3
+#: The error that quasi-random points are to have, the one that is good enough, and how many of their own errors the
+#: particles' integral may be off.
+QUASI_RANDOM_TOLERANCE = 3e-4
+GOOD_ERROR = 3e-3
+DIFFERENT = 4.0
 
 
 def tempered_particles(
@@ -149,27 +113,46 @@ def _move(
 
 
 def located_target(surface: Surface, mixture: Mixture, generator: np.random.Generator, effort: Effort) -> Target:
-    """Return e^{−g}/Z of a surface on the unit cube, given about where it is."""
+    """Return e^{−g}/Z of a surface on the unit cube, given about where it is.
+
+    Particles find the integrand. To three dimensions cells around them give the integral, above that quasi-random
+    points from a mixture fitted to them; where no such mixture fits, draws around each of them do, and where none of
+    these can be believed, the particles themselves.
+    """
     space = mixture.space
-    if space.dim <= GRID_DIM:
-        probe = -surface(sobol(N_WIDE, space.dim, generator))
-        if effective_sample_size(probe) > NARROW_TARGET_SHARE * 0.1 * N_WIDE:
-            return GridTarget(surface, 1.0, space.dim, effort)
 
     def height(scores: FloatArray) -> FloatArray:
         return np.asarray(surface(space.unit_of_scores(scores)) - space.log_prior_of_scores(scores))
 
     population = tempered_particles(height, mixture, effort.particles, effort.last_sweeps, generator)
     particles = space.unit_of_scores(population.points)
+    if space.dim <= GRID_DIM:
+        grid = GridTarget(surface, 1.0, space.dim, effort, particles)
+        if grid.log_integral.error < LARGEST_GRID_ERROR:
+            return grid
+    tolerance = max(effort.tolerance, QUASI_RANDOM_TOLERANCE)
+    by_particles = population.log_integral + space.log_volume
+    found = weighed(height, fitted_to(population.points, mixture), tolerance, effort.pool_points, generator)
+    value, error = found.log_integral.value + space.log_volume, found.log_integral.error
+    error += max(abs(value - by_particles) - DIFFERENT * population.relative_error, 0.0)
+    n_points = population.n_points + found.log_integral.n_points
+    if error < max(tolerance, GOOD_ERROR):
+        integral = LogIntegral(value, error, n_points, found.log_integral.method)
+        return _pool(space, found.points, found.heights, found.log_weights, integral)
     points, heights, log_weights = importance_draws(
         surface, 1.0, particles, effort.pool_points, generator, space.periodic
     )
-    n_points = population.n_points + len(points)
-    if effective_sample_size(log_weights) > SMALLEST_ESS_SHARE * len(points):
-        error = relative_standard_error(log_weights)
-        return PoolTarget(
-            points, heights, log_weights, LogIntegral(log_mean_exp(log_weights), error, n_points, "importance")
-        )
-    value = population.log_integral + space.log_volume
-    integral = LogIntegral(value, population.relative_error, n_points, "smc")
+    n_points += len(points)
+    around = relative_standard_error(log_weights)
+    if effective_sample_size(log_weights) > SMALLEST_ESS_SHARE * len(points) and around < error:
+        integral = LogIntegral(log_mean_exp(log_weights), around, n_points, "importance")
+        return PoolTarget(points, heights, log_weights, integral)
+    integral = LogIntegral(by_particles, population.relative_error, n_points, "smc")
     return PoolTarget(particles, surface(particles), np.zeros(len(particles)), integral)
+
+
+def _pool(
+    space: Space, scores: FloatArray, heights: FloatArray, log_weights: FloatArray, integral: LogIntegral
+) -> PoolTarget:
+    """Return weighted points in scores as a target on the unit cube."""
+    return PoolTarget(space.unit_of_scores(scores), heights + space.log_prior_of_scores(scores), log_weights, integral)

@@ -1,0 +1,122 @@
+"""Quasi-random importance sampling from a mixture of t distributions that is fitted to particles, in scores.
+
+Each part has Sobol points of its own, as many as its share says, and a point's weight is the integrand over the density
+of the whole mixture. Where that ratio is smooth, as it is around one mode, the error falls nearly with the number of
+points instead of its root.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import betaincinv, ndtri
+
+from zhat.core.arrays import FloatArray, Surface, sobol
+from zhat.core.integrate.mixture import DEGREES, Mixture, Part
+from zhat.core.integrate.quadrature import LogIntegral
+from zhat.core.logspace import effective_sample_size, log_mean_exp
+
+#: Steps of expectation and maximisation from the parts' first places.
+STEPS = 4
+#: Parts of a smaller share are left out; what is added to covariances, as a share of their mean variance.
+SMALLEST_SHARE = 0.01
+RIDGE = 1e-9
+#: The mixture is a little wider than the particles.
+WIDER = 1.1
+#: Independent sets of points, and how many points each has to begin with.
+SCRAMBLES = 8
+FIRST_POINTS = 512
+#: Weights that are worth a smaller share of the points will not be much better with more of them.
+HOPELESS_SHARE = 0.03
+#: Steps that differ by less are the same but for rounding.
+SAME_STEP = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Weighed:
+    """Points in scores with the height at each and the log weights whose mean is the integral."""
+
+    points: FloatArray
+    heights: FloatArray
+    log_weights: FloatArray
+    log_integral: LogIntegral
+
+
+def fitted_to(particles: FloatArray, mixture: Mixture) -> Mixture:
+    """Return a mixture fitted to particles in scores, from the parts of another one that have any."""
+    space, dim = mixture.space, particles.shape[1]
+    for _ in range(STEPS):
+        log_terms = mixture.log_terms(particles)
+        shares = np.exp(log_terms - np.logaddexp.reduce(log_terms, axis=0))
+        parts = []
+        for part, share in zip(mixture.parts, shares, strict=True):
+            total = float(np.sum(share))
+            if total < max(SMALLEST_SHARE * len(particles), 2.0 * dim):
+                continue
+            steps = space.difference(particles, part.centre)
+            middle = share @ steps / total
+            centred = steps - middle
+            covariance = (share[:, None] * centred).T @ centred / total
+            covariance += (RIDGE * float(np.trace(covariance)) / dim + 1e-300) * np.eye(dim)
+            root = WIDER * np.asarray(np.linalg.cholesky(covariance), dtype=float)
+            parts.append(Part(part.centre + middle, root, total))
+        if not parts:
+            return mixture
+        whole = sum(part.share for part in parts)
+        mixture = Mixture(space, tuple(Part(part.centre, part.root, part.share / whole) for part in parts))
+    return mixture
+
+
+def weighed(height: Surface, mixture: Mixture, tolerance: float, most: int, generator: np.random.Generator) -> Weighed:
+    """Return points drawn from a mixture and what they make of ∫ e^{−height} over the scores.
+
+    Their number is doubled until the error is below ``tolerance``, there are ``most`` of them, or hopelessly few count.
+    """
+    n = FIRST_POINTS
+    while True:
+        found = [_scramble(height, mixture, n, generator) for _ in range(SCRAMBLES)]
+        means = np.array([log_mean_exp(log_weights) for _, _, log_weights in found])
+        value = log_mean_exp(means)
+        error = float(np.std(np.exp(means - value), ddof=1)) / math.sqrt(SCRAMBLES)
+        points, heights, log_weights = (np.concatenate(part) for part in zip(*found, strict=True))
+        hopeless = effective_sample_size(log_weights) < HOPELESS_SHARE * len(points)
+        if error < tolerance or hopeless or 2 * len(points) > most:
+            order = generator.permutation(len(points))
+            integral = LogIntegral(value, error, len(points), "quasi-random")
+            return Weighed(points[order], heights[order], log_weights[order], integral)
+        n *= 2
+
+
+def _scramble(
+    height: Surface, mixture: Mixture, n: int, generator: np.random.Generator
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return points, heights and log weights of one set of about ``n`` points."""
+    space = mixture.space
+    counts = [max(1, round(part.share * n)) for part in mixture.parts]
+    steps = [_of_part(part, k, generator) for part, k in zip(mixture.parts, counts, strict=True)]
+    centres = np.repeat([part.centre for part in mixture.parts], counts, axis=0)
+    points = space.wrapped(centres + np.vstack(steps))
+    # The shares as they are with whole numbers of points.
+    parts = (replace(part, share=k / len(points)) for part, k in zip(mixture.parts, counts, strict=True))
+    heights = height(points)
+    log_weights = -heights - Mixture(space, tuple(parts)).log_density(points)
+    # A part's density is known within a period around its centre only, and within the scores that there are.
+    outside = np.any(np.abs(space.difference(points, centres) - np.vstack(steps)) > SAME_STEP, axis=1)
+    return points, heights, np.where(outside, -math.inf, log_weights)
+
+
+def _of_part(part: Part, n: int, generator: np.random.Generator) -> FloatArray:
+    """Return quasi-random draws from a t distribution, as steps from its centre.
+
+    The distance from the centre has a coordinate of its own, the first and best: where the integrand is about round in
+    the part's coordinates, all that is left is an integral over that.
+    """
+    dim = len(part.centre)
+    uniform = sobol(n, dim + 1, generator)
+    share = betaincinv(0.5 * dim, 0.5 * DEGREES, uniform[:, 0])
+    distance = np.sqrt(DEGREES * share / (1.0 - share))
+    normal = ndtri(np.clip(uniform[:, 1:], 1e-16, 1.0 - 1e-16))
+    direction = normal / np.linalg.norm(normal, axis=1)[:, None]
+    return np.asarray((distance[:, None] * direction) @ part.root.T)
