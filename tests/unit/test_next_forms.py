@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
+from zhat.auto.knowledge import Knowledge
 from zhat.core.search.trust_region import Descent
 from zhat.core.space.natural import Space
 from zhat.next.charts import Chart, chart_of_descent, chart_of_draws, chart_refitted
@@ -177,27 +178,36 @@ def test_bowls_are_found_around_descents_and_draws():
     assert size == pytest.approx(np.full(DIM, 0.1), rel=0.15)
 
 
+def verdict(scores, off=(1.0, 1.0)):
+    off, n = np.asarray(off), len(off)
+    return Verdict(scores, np.zeros(n), np.ones(n), off, np.arange(float(n)), np.zeros(n, dtype=bool))
+
+
 def test_the_form_that_predicted_better_is_believed(sample):
     models = fit_models(sample, [CHART], None, True, ())
     by_evidence = max(models.forms, key=lambda form: form.score).name
     assert models.chosen == by_evidence
     other = "plain" if by_evidence == "ratios" else "ratios"
-    for_other = Verdict({by_evidence: -50.0, other: -10.0}, np.ones(5))
+    for_other = verdict({by_evidence: -50.0, other: -10.0})
     assert believed(models.forms, [for_other] * 4) == other
     # Only the recent half of the rounds counts.
-    for_first = Verdict({by_evidence: -10.0, other: -20.0}, np.ones(5))
+    for_first = verdict({by_evidence: -10.0, other: -20.0})
     assert believed(models.forms, [for_other] * 4 + [for_first] * 4) == by_evidence
 
 
 def test_predictions_are_put_to_the_test(sample):
     models = fit_models(sample, [CHART], None, True, ())
     unit = near_the_mode(30, 13, spread=0.1)
-    right = models.test(unit, likelihood(unit), np.zeros(30))
-    wrong = models.test(unit, likelihood(unit) + 5.0, np.zeros(30))
+    right, wrong = (
+        models.test(Knowledge(unit, energy, np.zeros(30), np.arange(30.0), 30), np.arange(30), np.arange(30) < 3)
+        for energy in (likelihood(unit), likelihood(unit) + 5.0)
+    )
+    assert right.observed - right.predicted == pytest.approx(np.zeros(30), abs=0.5)
+    assert right.position[right.drawn].tolist() == [0.0, 1.0, 2.0]
     assert set(right.scores) == {"ratios", "plain"}
     assert all(right.scores[name] > wrong.scores[name] for name in right.scores)
     assert surprise([wrong] * 4) > 3.0
-    assert surprise([Verdict({}, np.full(20, 0.1))] * 4) == 1.0
+    assert surprise([verdict({}, off=np.full(20, 0.3))] * 4) == 1.0
     assert surprise([]) == 1.0
     assert not knows_nothing(models.best, near_the_mode(50, 14, spread=0.05))
     assert knows_nothing(models.best, np.random.default_rng(0).random((50, DIM)) * 0.01)

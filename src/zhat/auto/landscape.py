@@ -48,10 +48,12 @@ def landscape_of_rounds(task: Task, known: Knowledge, last: Round, inflation: fl
         models = plausible(height_models(lower, last.rotations, spec))
         spec = models[0].spec
         # Nobody looked where these models are asked: there, the rougher of the two is believed altogether.
-        wrong = left_out_inflation(models[0], lower, volumes)
+        residuals, variances = models[0].process.leave_one_out()
+        wrong = left_out_inflation(residuals, variances, lower.height, volumes)
         wrong *= _smoothness_inflation(task, models[0], lower, walls) ** 2
         anchors.append(Anchor(value, models, wrong, 1.0 / value))
-    found = stitched(anchors, known.lowest / task.inverse_temperature, walls, task.seed)
+    of_walls = None if walls is None else walls.height
+    found = stitched(anchors, known.lowest / task.inverse_temperature, of_walls, task.seed)
     return _with_cliffs(found, task, known, last)
 
 

@@ -6,7 +6,7 @@ A form gives heights of the energy: λ times it, above the sample's lowest, with
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -22,8 +22,18 @@ PASSES = 4
 WORST_SCORE = -20.0
 #: Hyperparameters are fitted to at most this many heights.
 MOST_FITTED = 256
+#: A square of a standardised error counts as at most this.
+LARGEST_SQUARE = 100.0
 #: Predictions are taken to be off by this much besides, in a height.
 ALLOWED_MISS = 0.02
+
+
+class LeftOut(NamedTuple):
+    """Which heights of a sample a form was told, by how much the others miss each, and the variance of that."""
+
+    rows: IndexArray
+    missed: FloatArray
+    variance: FloatArray
 
 
 class Form(Protocol):
@@ -63,6 +73,9 @@ class Form(Protocol):
     def draws(self, unit: FloatArray, n: int, generator: np.random.Generator) -> FloatArray:
         """Return the heights of ``n`` functions that are as plausible as each other, shape ``(n, len(unit))``."""
 
+    def left_out(self) -> LeftOut:
+        """Return how well each height that it was told is predicted by the others."""
+
     def log_score(self, unit: FloatArray, height: FloatArray, noise: FloatArray, limit: FloatArray) -> float:
         """Return the log density of these heights, or the log probability of being above the limit for those that are.
 
@@ -78,8 +91,8 @@ def settled(
     mine: BoolArray,
     condition: Callable[[BoolArray], Process],
     predict: Callable[[Process, IndexArray], tuple[FloatArray, FloatArray, FloatArray]],
-) -> tuple[Process, IndexArray]:
-    """Return a process of what is to be believed of heights, and which of them lie beyond a cliff.
+) -> tuple[Process, IndexArray, IndexArray]:
+    """Return a process of what is to be believed of heights, of which, and which of them lie beyond a cliff.
 
     Those that matter are believed as they are. Of the others it is known that they are as high as the limit: those that
     are predicted to be lower are told so, unless they should be far lower. ``mine`` are the heights to be looked at,
@@ -97,7 +110,7 @@ def settled(
         if np.array_equal(now, used):
             break
         used, process = now, condition(now)
-    return process, cliffs
+    return process, np.flatnonzero(used), cliffs
 
 
 def deviations(covariance: FloatArray, n: int, generator: np.random.Generator) -> FloatArray:

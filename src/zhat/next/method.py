@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from zhat.auto.adaptive import nothing_finite
 from zhat.auto.knowledge import Seen
 from zhat.auto.remembered import Kept
-from zhat.core.arrays import Surface, sobol
+from zhat.core.arrays import FloatArray, Surface, sobol
 from zhat.core.integrate.target import QUICK, Target
 from zhat.next.error import parts_of_error
+from zhat.next.insight import insight_of
+from zhat.next.landscape import landscape_of
 from zhat.next.planning import View, next_points, view_of
 from zhat.next.rounds import Round, closing_round, first_points, first_size, latest_round
 from zhat.next.words import notes_on
@@ -22,6 +24,10 @@ from zhat.problem.streams import Purpose
 from zhat.problem.task import Task
 from zhat.protocol.common import share_left
 from zhat.protocol.estimator import Finding
+from zhat.surface.curve import LandscapeCurve, Pinned
+from zhat.surface.insight import Insight
+from zhat.surface.landscape import Landscape
+from zhat.surface.temperatures import Temperatures
 
 
 @dataclass(frozen=True)
@@ -79,13 +85,47 @@ class Searching:
         best, lowest = models.best, models.sample.lowest
         return (lambda x: (best.height(x) + lowest) / task.inverse_temperature), len(facts)
 
+    def insight(self, task: Task, facts: Evaluations) -> Insight | None:
+        """Return what the believed form makes of the energy; None if no finite energy was seen."""
+        seen = Seen.of(facts)
+        last = _closing(task, seen)
+        if last is None:
+            return None
+        found = insight_of(task, last[0], lambda: _landscape(task, seen))
+        # Of values at one and the same place, the forms were told the first.
+        repeated = np.isnan(found.energy) & facts.ok
+        return replace(found, energy=np.where(repeated, facts.y, found.energy))
+
+    def temperatures(
+        self, task: Task, facts: Evaluations, inverse_temperatures: FloatArray, finding: Finding
+    ) -> Temperatures:
+        """Return the curve over λ that agrees with a finding; there must be a finite energy."""
+        pinned = Pinned(task.inverse_temperature, finding.log_z, finding.std_error)
+        return _curve(task, Seen.of(facts)).at(inverse_temperatures, pinned)
+
 
 _findings: Kept[Finding] = Kept(4)
+_landscapes: Kept[Landscape] = Kept(4)
+_curves: Kept[LandscapeCurve] = Kept(4)
 _closings: Kept[tuple[Round, View] | None] = Kept(4)
 
 
 def _closing(task: Task, seen: Seen) -> tuple[Round, View] | None:
     return _closings.of(task, seen, lambda: closing_round(task, seen))
+
+
+def _landscape(task: Task, seen: Seen) -> Landscape:
+    """Return the surface for all λ, which is remembered."""
+    last = _closing(task, seen)
+    if last is None:
+        raise ValueError("no energy is finite")
+    made = last[0]
+    return _landscapes.of(task, seen, lambda: landscape_of(task, made))
+
+
+def _curve(task: Task, seen: Seen) -> LandscapeCurve:
+    """Return the surfaces of a curve, which are remembered: they take seconds, and another λ next to nothing."""
+    return _curves.of(task, seen, lambda: LandscapeCurve(task, _landscape(task, seen)))
 
 
 def _conclude(task: Task, seen: Seen, facts: Evaluations) -> Finding:

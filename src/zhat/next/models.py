@@ -8,17 +8,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zhat.core.arrays import FloatArray
+from zhat.auto.knowledge import Knowledge
+from zhat.core.arrays import BoolArray, FloatArray, IndexArray
 from zhat.next.charts import Chart
-from zhat.next.forms import Form
+from zhat.next.forms import LARGEST_SQUARE, Form
 from zhat.next.plain import Plain, fit_plain
 from zhat.next.ratios import Ratios, fit_ratios
 from zhat.next.sample import Sample
 
 #: The score of a form that made no prediction where the other did.
 NO_PREDICTION = -1e3
-#: A square of a standardised error counts as at most this.
-LARGEST_SQUARE = 100.0
+#: An error counts as at most this.
+LARGEST_MISS = 50.0
+#: What is predicted to the last bit has no standardised error.
+SMALLEST_SD = 1e-6
 #: A form whose heights have a larger sd than this where it sees the integrand sees what nobody knows.
 EXTRAPOLATED_SD = 3.0
 
@@ -31,12 +34,28 @@ class Verdict:
     ----------
     scores
         The log scores of both forms, by their names.
-    squares
-        The squared errors of the one that was believed, in its variances.
+    predicted, sd
+        λ times the energies that the one that was believed predicted, and the sds of that, noise included.
+    observed
+        What was seen, +inf included.
+    position
+        Which evaluations.
+    drawn
+        Which of them were drawn from the integrand.
     """
 
     scores: dict[str, float]
-    squares: FloatArray
+    predicted: FloatArray
+    sd: FloatArray
+    observed: FloatArray
+    position: FloatArray
+    drawn: BoolArray
+
+    @property
+    def squares(self) -> FloatArray:
+        """The squared errors in variances."""
+        missed = np.clip(self.observed - self.predicted, -LARGEST_MISS, LARGEST_MISS)
+        return np.minimum((missed / self.sd) ** 2, LARGEST_SQUARE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,15 +82,15 @@ class Models:
         """The other one."""
         return next((form for form in self.forms if form is not self.best), None)
 
-    def test(self, unit: FloatArray, energy: FloatArray, noise: FloatArray) -> Verdict:
-        """Return what comes of the predictions at these points: λ times energies, +inf included."""
+    def test(self, known: Knowledge, places: IndexArray, drawn: BoolArray) -> Verdict:
+        """Return what comes of the predictions at these places of what is known now."""
         sample, best = self.sample, self.best
-        height = energy - sample.lowest
+        unit, noise, height = known.x[places], known.noise[places], known.y[places] - sample.lowest
         limit = sample.limit + sample.space.log_prior(sample.space.natural(unit))
         scores = {form.name: form.log_score(unit, height, noise, limit) for form in self.forms}
-        variance = best.sd(unit) ** 2 + noise + 1e-12
-        missed = np.clip(height - best.height(unit), -50.0, 50.0)
-        return Verdict(scores, np.minimum(missed**2 / variance, LARGEST_SQUARE))
+        sd = np.sqrt(best.sd(unit) ** 2 + noise + SMALLEST_SD**2)
+        predicted = best.height(unit) + sample.lowest
+        return Verdict(scores, predicted, sd, known.y[places], known.position[places], drawn)
 
 
 def fit_models(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.linalg import LinAlgError
@@ -17,7 +17,7 @@ from zhat.core.gp.process import GaussianProcess
 from zhat.core.heights.walls import Walls
 from zhat.core.space.natural import WIDTH, Space
 from zhat.core.space.torus import columns, embed
-from zhat.next.forms import ALLOWED_MISS, MOST_FITTED, WORST_SCORE, deviations, settled, thinned, walls_of
+from zhat.next.forms import ALLOWED_MISS, MOST_FITTED, WORST_SCORE, LeftOut, deviations, settled, thinned, walls_of
 from zhat.next.sample import Sample
 
 #: How exactly a far height is believed to be as high as the limit, as a share of it.
@@ -54,17 +54,23 @@ class Plain:
     """A process of heights of the energy above the sample's lowest.
 
     No height, with the prior's, is further below the lowest than ``floor``: a process that knows nothing of a place may
-    believe anything of it.
+    believe anything of it. ``rows`` are those of the sample that it was told.
     """
 
     space: Space
     process: GaussianProcess
+    rows: IndexArray
     kind: Kind
     floor: float
     kernels: Mapping[Kind, Covariance] = field(default_factory=dict)
-    score: float = 0.0
+    scores: Mapping[Kind, float] = field(default_factory=dict)
     walls: Walls | None = None
     name: str = "plain"
+
+    @property
+    def score(self) -> float:
+        """The log evidence of its kind, as that of a density of heights."""
+        return self.scores[self.kind]
 
     @property
     def kinds(self) -> str:
@@ -100,6 +106,20 @@ class Plain:
         off = deviations(self.covariance(unit, unit), n, generator)
         return self._above_floor(unit, self.height(unit) + off)
 
+    def left_out(self) -> LeftOut:
+        """Return how well each height that it was told is predicted by the others."""
+        return LeftOut(self.rows, *self.process.leave_one_out())
+
+    def rougher(self) -> Plain | None:
+        """Return the same with the best kind that is not smooth without end; None if there is none."""
+        rough = {kind: score for kind, score in self.scores.items() if kind.nu < math.inf}
+        if not rough:
+            return None
+        kind = max(rough, key=lambda kind: rough[kind])
+        told = self.process
+        process = GaussianProcess.condition(self.kernels[kind], told.x, told.y, told.noise, "constant")
+        return replace(self, process=process, kind=kind)
+
     def log_score(self, unit: FloatArray, height: FloatArray, noise: FloatArray, limit: FloatArray) -> float:
         """Return how well heights, or that they are above the limit, were predicted: normal ones."""
         mean, sd = self.height(unit), np.sqrt(self.sd(unit) ** 2 + noise + ALLOWED_MISS**2)
@@ -134,7 +154,7 @@ def fit_plain(sample: Sample, before: Plain | None, anew: bool) -> Plain | None:
     fitted = _fit_kinds(sample, kinds, *told(matters), dict(before.kernels) if before else {})
     if fitted is None:
         return None
-    kind, kernels, score = fitted
+    kind, kernels, scores = fitted
 
     def condition(used: BoolArray) -> GaussianProcess:
         return GaussianProcess.condition(kernels[kind], *told(used), "constant")
@@ -142,14 +162,14 @@ def fit_plain(sample: Sample, before: Plain | None, anew: bool) -> Plain | None:
     def predict(process: GaussianProcess, far: IndexArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         return process.mean(x[far]), np.sqrt(process.variance(x[far])), sample.limit - prior[far]
 
-    process, cliffs = settled(sample, np.ones(len(x), dtype=bool), condition, predict)
-    return Plain(space, process, kind, sample.softening, kernels, score, walls_of(sample, cliffs))
+    process, rows, cliffs = settled(sample, np.ones(len(x), dtype=bool), condition, predict)
+    return Plain(space, process, rows, kind, sample.softening, kernels, scores, walls_of(sample, cliffs))
 
 
 def _fit_kinds(
     sample: Sample, kinds: list[Kind], x: FloatArray, y: FloatArray, noise: FloatArray, kernels: dict[Kind, Covariance]
-) -> tuple[Kind, dict[Kind, Covariance], float] | None:
-    """Return the kind with the most evidence, the kernels of all, and that evidence; None if heights tell nothing."""
+) -> tuple[Kind, dict[Kind, Covariance], dict[Kind, float]] | None:
+    """Return the kind with the most evidence, the kernels of all, and their evidence; None if heights tell nothing."""
     space, rows = sample.space, thinned(y, MOST_FITTED)
     spread, centre = spread_and_centre(y[rows], "constant")
     if not spread > 1e-12:
@@ -172,4 +192,4 @@ def _fit_kinds(
     if not scores:
         return None
     best = max(scores, key=lambda kind: scores[kind])
-    return best, kernels, scores[best] * len(y) / len(rows)
+    return best, kernels, {kind: score * len(y) / len(rows) for kind, score in scores.items()}

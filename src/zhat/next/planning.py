@@ -38,8 +38,8 @@ ANYWHERE = {"ratios": 0.2, "plain": 0.6}
 N_OF_BOWL = 200
 WIDER = 1.3
 BY_VOLUME = 0.8
-#: Walls are asked for where heights are below this.
-HIGHEST_BEFORE_WALLS = 80.0
+#: Nothing is asked of a surrogate where its heights are higher than this above its lowest.
+HIGHEST = 80.0
 #: A bowl follows the draws if there are so many for each coefficient, and predictions there were not off by more.
 DRAWS_AN_AXIS = 10
 LARGEST_MISS = 1.5
@@ -59,7 +59,7 @@ def surface_of(heights: Surface, form: Form, failing: Walls | None = None) -> Su
 
     def surface(unit: FloatArray) -> FloatArray:
         found = heights(unit)
-        near = np.flatnonzero(found < HIGHEST_BEFORE_WALLS)
+        near = np.flatnonzero(found < np.min(found, initial=0.0) + HIGHEST)
         for walls in (form.walls, failing):
             if walls is not None and len(near):
                 found[near] += walls.height(unit[near])
@@ -107,18 +107,24 @@ def _mixture(space: Space, charts: Sequence[Chart], anywhere: float, lowest: flo
     return Mixture(space, tuple(parts))
 
 
+def n_drawn(n: int) -> int:
+    """Return how many of ``n`` points are draws from the integrand as it is expected: the first ones."""
+    return int(DRAWN_SHARE * n)
+
+
 def next_points(
     models: Models, view: View, n: int, generator: np.random.Generator, failing: Walls | None
 ) -> FloatArray:
     """Return the next ``n`` points of the unit cube."""
     best = models.best
     draws = np.unique(view.draws, axis=0)
-    drawn = draws[generator.permutation(len(draws))[: int(DRAWN_SHARE * n)]]
+    drawn = draws[generator.permutation(len(draws))[: n_drawn(n)]]
     chosen = np.vstack([drawn, _optimistic(models, view, int(OPTIMISTIC_SHARE * n), generator, failing)])
     candidates = np.vstack([draws[:: max(1, len(draws) // N_CANDIDATES)], view.flatter[: N_CANDIDATES // 2]])
     # Far above all that matters a surrogate may be off by any number.
-    candidates = candidates[best.height(candidates) < HIGHEST_BEFORE_WALLS]
-    known = chosen[best.height(chosen) < HIGHEST_BEFORE_WALLS]
+    of_candidates, of_chosen = best.height(candidates), best.height(chosen)
+    highest = float(np.min(of_candidates)) + HIGHEST
+    candidates, known = candidates[of_candidates < highest], chosen[of_chosen < highest]
     region = view.target.region(N_REGION).equally_weighted(N_REGION).points
     noise = models.sample.noise_std**2
     telling = _most_telling(best, np.vstack([known, candidates]), len(known), region, n - len(chosen), noise)

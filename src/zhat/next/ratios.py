@@ -20,7 +20,7 @@ from zhat.core.ratios.kernel import RatioKernel
 from zhat.core.ratios.process import RatioProcess
 from zhat.core.space.natural import Space
 from zhat.next.charts import Chart
-from zhat.next.forms import ALLOWED_MISS, MOST_FITTED, WORST_SCORE, deviations, settled, thinned, walls_of
+from zhat.next.forms import ALLOWED_MISS, MOST_FITTED, WORST_SCORE, LeftOut, deviations, settled, thinned, walls_of
 from zhat.next.sample import Sample
 
 #: The kinds of process that are compared.
@@ -36,13 +36,14 @@ NODES, WEIGHTS = np.array([-1.0, 0.0, 1.0]), np.array([0.25, 0.5, 0.25])
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """The process of one bowl, and how its kernels of each kind were fitted, to begin with the next time."""
+    """The process of one bowl, which rows of the sample it was told, and its kernels of each kind, to begin with."""
 
     chart: Chart
     process: RatioProcess | None
     kind: RatioKind | None
     kernels: Mapping[RatioKind, RatioKernel] = field(default_factory=dict)
     score: float = 0.0
+    rows: IndexArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,6 +143,17 @@ class Ratios:
             height[:, rows] = softened - self.softening + piece.chart.bottom - self.lowest
         return np.asarray(height + self.space.log_prior(self.space.natural(unit)))
 
+    def left_out(self) -> LeftOut:
+        """Return how well each height that it was told is predicted by the others, to first order."""
+        parts = [(np.empty(0, dtype=np.intp), np.empty(0), np.empty(0))]
+        for piece in self.pieces:
+            if piece.process is not None:
+                missed, variance = piece.process.leave_one_out()
+                bowl = 0.5 * np.sum(piece.process.z**2, axis=1) + self.softening
+                slope = bowl * np.exp(piece.process.v)
+                parts.append((piece.rows, slope * missed, slope**2 * variance))
+        return LeftOut(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
     def log_score(self, unit: FloatArray, height: FloatArray, noise: FloatArray, limit: FloatArray) -> float:
         """Return how well heights, or that they are above the limit, were predicted: log-normal ones."""
         median, sd = self._heights(unit, 0.0)
@@ -200,8 +212,8 @@ def _fit_piece(
         z = told.z[far]
         return process.mean(z), np.sqrt(process.variance(z)), told.log_limit[far]
 
-    process, cliffs = settled(sample, mine, condition, predict)
-    return Piece(told.chart, process, kind, kernels, score), cliffs
+    process, rows, cliffs = settled(sample, mine, condition, predict)
+    return Piece(told.chart, process, kind, kernels, score, rows), cliffs
 
 
 @dataclass(frozen=True, eq=False)

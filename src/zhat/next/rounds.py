@@ -21,7 +21,7 @@ from zhat.core.space.torus import embed
 from zhat.next.charts import Chart, chart_of_descent
 from zhat.next.drift import Looked
 from zhat.next.models import Models, Verdict, fit_models, knows_nothing
-from zhat.next.planning import View, charts_after, next_points, view_of
+from zhat.next.planning import View, charts_after, n_drawn, next_points, view_of
 from zhat.next.sample import Sample, smallest_limit
 from zhat.next.search import LARGEST_SHARE, Search
 from zhat.problem.points import Points
@@ -182,14 +182,13 @@ def _with_facts(task: Task, seen: Seen, before: Round | None) -> Round | None:
     made = replace(before, n=n, known=known, noise=noise, search=search, plan=np.empty((0, task.dim)), draws=None)
     if before.draws is None or before.models is None:
         return made
-    places, _ = Points(known.x, known.number).among(before.plan, before.n)
+    places, in_plan = Points(known.x, known.number).among(before.plan, before.n)
     if len(places) == 0:
         return made
-    unit, energy = known.x[places], known.y[places]
-    tested = before.models.test(unit, energy, known.noise[places])
-    missed = energy - before.models.sample.lowest - before.models.best.height(unit)
+    tested = before.models.test(known, places, in_plan < n_drawn(len(before.plan)))
     since = known.position >= before.n_modelled
-    charts = charts_after(made.charts, made.sample, before.draws, (unit, missed), since)
+    missed = known.x[places], tested.observed - tested.predicted
+    charts = charts_after(made.charts, made.sample, before.draws, missed, since)
     return replace(made, tests=(*made.tests, tested), charts=charts)
 
 

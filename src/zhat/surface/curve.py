@@ -18,7 +18,6 @@ import numpy as np
 from scipy.optimize import brentq
 
 from zhat.core.arrays import FloatArray, Surface
-from zhat.core.heights.walls import Walls
 from zhat.core.integrate.nodes import Nodes, nodes_for_range
 from zhat.core.integrate.thermodynamics import thermodynamics
 from zhat.problem.streams import Purpose
@@ -63,9 +62,9 @@ class LandscapeCurve:
         self._log_weights = self._nodes.log_weights
         self._mean, self._draws = landscape.mean(points), landscape.draws(points)
         if walls is not None:
-            self._log_weights = self._log_weights - walls.height(points)
+            self._log_weights = self._log_weights - walls(points)
         if walls is not None and beyond is not None:
-            self._add_sheet(beyond(points), np.log(np.maximum(-np.expm1(-walls.height(points)), 1e-300)))
+            self._add_sheet(beyond(points), np.log(np.maximum(-np.expm1(-walls(points)), 1e-300)))
 
     def _add_sheet(self, energies: FloatArray, log_share: FloatArray) -> None:
         """Add what stands beyond cliffs: at the same nodes, with the probability that they are beyond.
@@ -212,17 +211,17 @@ def left_open(values: FloatArray, pinned: Pinned, lowest: float) -> tuple[FloatA
     return log_z, mean
 
 
-def _inside(walls: Walls) -> Surface:
+def _inside(walls: Surface) -> Surface:
     """Return the log probability of being inside walls."""
-    return lambda x: -walls.height(x)
+    return lambda x: -walls(x)
 
 
-def _either(inside: Surface, beyond: Surface, walls: Walls) -> Surface:
+def _either(inside: Surface, beyond: Surface, walls: Surface) -> Surface:
     """Return the energy on the side of the walls that is the likelier one."""
 
     def energy(x: FloatArray) -> FloatArray:
         there = beyond(x)
-        is_inside = (walls.height(x) < math.log(2.0)) | ~np.isfinite(there)
+        is_inside = (walls(x) < math.log(2.0)) | ~np.isfinite(there)
         return np.where(is_inside, inside(x), there)
 
     return energy

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -20,9 +21,8 @@ from zhat.core.gp.paths import posterior_deviations
 from zhat.core.gp.process import GaussianProcess
 from zhat.core.heights.belief import plausible_variants
 from zhat.core.heights.coordinates import Coordinates
-from zhat.core.heights.heights import RELEVANT_HEIGHT, RELEVANT_HEIGHT_PER_AXIS, Heights
+from zhat.core.heights.heights import RELEVANT_HEIGHT, RELEVANT_HEIGHT_PER_AXIS
 from zhat.core.heights.models import Model, ModelSpec
-from zhat.core.heights.walls import Walls
 from zhat.core.integrate.target import evenly_spread
 from zhat.core.logspace import effective_sample_size
 from zhat.problem.streams import Purpose, stream
@@ -38,6 +38,7 @@ UNSURE_SD = 0.6
 #: Draws of the surface: groups that share a model and its hyperparameters, and draws in each.
 N_GROUPS = 8
 GROUP_SIZE = 12
+N_DRAWS = N_GROUPS * GROUP_SIZE
 #: How many values nearby tell how wrong a process is at a place.
 NEIGHBOURS = 6
 #: The power of the integrand by which values count that tell how wrong a process is where it knows least.
@@ -59,7 +60,7 @@ class Landscape:
     draws
         Draws of it, all plausible alike: ``(n, d) -> (k, n)``.
     walls
-        Where it is infinite; None if nowhere.
+        Minus the logarithm of the probability that it is finite; None if it is everywhere.
     smallest
         The λ below which no more of the surface comes to matter.
     beyond
@@ -70,9 +71,29 @@ class Landscape:
     mean: Surface
     sd: Surface
     draws: Callable[[FloatArray], FloatArray]
-    walls: Walls | None
+    walls: Surface | None
     smallest: float
     beyond: Surface | None = None
+
+
+class Rung(Protocol):
+    """What is known of the energy at one λ of a ladder."""
+
+    @property
+    def inverse_temperature(self) -> float:
+        """The λ."""
+
+    def energy(self, x: FloatArray) -> FloatArray:
+        """Return the energy above the lowest."""
+
+    def trust(self, x: FloatArray, energy: FloatArray) -> FloatArray:
+        """Return how far it is to be believed at points where it has these energies, from 0 to 1."""
+
+    def sd(self, x: FloatArray) -> FloatArray:
+        """Return the standard deviation of the energy."""
+
+    def draws(self, x: FloatArray, seed: int) -> FloatArray:
+        """Return draws of the energy above the lowest, shape ``(N_DRAWS, n)``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +146,7 @@ class Anchor:
         groups = self._groups(stream(seed, Purpose.VARIANTS))
         best = self.models[0]
         inflation = np.maximum(self.inflation, local_inflation(best.process, best.coordinates(x)))
-        heights = np.empty((N_GROUPS * GROUP_SIZE, len(x)))
+        heights = np.empty((N_DRAWS, len(x)))
         for group, model in enumerate(groups):
             rows = slice(group * GROUP_SIZE, (group + 1) * GROUP_SIZE)
             # Every group has waves of its own, the same for all anchors.
@@ -157,7 +178,7 @@ class Anchor:
         return np.asarray(np.maximum(heights, bound) / self.inverse_temperature)
 
 
-def stitched(anchors: Sequence[Anchor], lowest: float, walls: Walls | None, seed: int) -> Landscape:
+def stitched(anchors: Sequence[Rung], lowest: float, walls: Surface | None, seed: int) -> Landscape:
     """Return the one surface of the models of a ladder, the largest λ first."""
 
     def shares(x: FloatArray) -> tuple[list[FloatArray], list[FloatArray]]:
@@ -181,7 +202,7 @@ def stitched(anchors: Sequence[Anchor], lowest: float, walls: Walls | None, seed
         return total
 
     def draws(x: FloatArray) -> FloatArray:
-        total = np.zeros((N_GROUPS * GROUP_SIZE, len(x)))
+        total = np.zeros((N_DRAWS, len(x)))
         for anchor, share in zip(anchors, shares(x)[1], strict=True):
             (some,) = np.nonzero(share > 0.0)
             if len(some):
@@ -203,21 +224,20 @@ def landscape_of_process(task: Task, process: GaussianProcess, inflation: float)
     return replace(landscape, smallest=min(task.inverse_temperature, limit / highest))
 
 
-def left_out_inflation(model: Model, data: Heights, volumes: FloatArray) -> float:
+def left_out_inflation(residuals: FloatArray, variances: FloatArray, height: FloatArray, volumes: FloatArray) -> float:
     """Return what a model's sds should be multiplied by, from how badly it predicts heights that are left out.
 
     Each counts by the integrand in the part of the cube, ``volumes``, that it is nearest to; at least 1.
     """
-    if len(data.height) < 3:
+    if len(height) < 3:
         return 1.0
-    residuals, variances = model.process.leave_one_out()
     scores = np.minimum(residuals**2 / np.maximum(variances, 1e-300), LARGEST_SCORE)
-    log_weights = np.log(np.maximum(volumes, 1e-300)) - data.height
+    log_weights = np.log(np.maximum(volumes, 1e-300)) - height
     effective = effective_sample_size(log_weights)
     weights = np.exp(log_weights - np.max(log_weights))
     of_each = (PRIOR_WEIGHT + effective * float(np.average(scores, weights=weights))) / (PRIOR_WEIGHT + effective)
     # Where it claims to know least it must not be wrong by more: there, higher ground counts as well.
-    weights = volumes * np.exp(-HIGHER_GROUND * data.height)
+    weights = volumes * np.exp(-HIGHER_GROUND * height)
     of_all = float(weights @ (scores * variances)) / max(float(weights @ variances), 1e-300)
     return math.sqrt(max(1.0, of_each, of_all))
 

@@ -1,0 +1,56 @@
+"""What the believed form makes of the energy, and how well rounds predicted what was then seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+from zhat.core.arrays import FloatArray
+from zhat.next.rounds import Round
+from zhat.problem.task import Task
+from zhat.surface.insight import Insight, OutOfSample
+from zhat.surface.landscape import Landscape
+
+
+def insight_of(task: Task, made: Round, landscape: Callable[[], Landscape]) -> Insight:
+    """Return the insight of a round with models. The landscape, which takes a while, is made when it is looked at."""
+    known, scale = made.known, task.inverse_temperature
+    energy, noise_std = np.full((2, known.n_asked), np.nan)
+    at = known.position.astype(np.intp)
+    energy[at], noise_std[at] = known.y / scale, np.sqrt(known.noise) / scale
+    kept = cache(landscape)
+
+    def wall(unit: FloatArray) -> FloatArray:
+        walls = kept().walls
+        return np.zeros(len(unit)) if walls is None else walls(unit)
+
+    return Insight(
+        lambda unit: kept().lowest + kept().mean(unit), lambda unit: kept().sd(unit), wall,
+        energy, noise_std, predicted_by_rounds(task, made),
+    )  # fmt: skip
+
+
+def predicted_by_rounds(task: Task, made: Round) -> OutOfSample:
+    """Return what each round predicted of the points it asked for, as far as these have finite energies."""
+    nothing = np.empty(0)
+    parts = [(nothing, nothing, nothing, nothing, nothing)]
+    parts += [(test.position, test.predicted, test.sd, test.observed, test.drawn.astype(float)) for test in made.tests]
+    position, predicted, sd, observed, drawn = (np.concatenate(column) for column in zip(*parts, strict=True))
+    # What was predicted is λ times an energy; of repeats, whose noise was averaged, the first one is told.
+    finite, scale = np.isfinite(observed), task.inverse_temperature
+    position, predicted, sd, observed = (column[finite] for column in (position, predicted, sd, observed))
+    is_drawn, at = drawn[finite] > 0.0, position.astype(np.intp)
+    noise = np.zeros(made.known.n_asked)
+    noise[made.known.position.astype(np.intp)] = made.known.noise
+    return OutOfSample(
+        position=at,
+        predicted=predicted / scale,
+        sd=sd / scale,
+        observed=observed / scale,
+        score=(observed - predicted) / sd,
+        drawn=is_drawn,
+        left_out=np.zeros(len(at), dtype=bool),
+        log_weight=np.where(is_drawn, predicted - observed - 0.5 * noise[at], np.nan),
+    )
