@@ -26,6 +26,8 @@ LIMIT_SHARE = 0.1
 LENGTH_LOG_STD = 1.5
 #: An expected e^{−height} is at most so much larger, in the logarithm, than that of the median height.
 LARGEST_GAIN = 0.5
+#: Heights that are all the same have at least this spread.
+SMALLEST_SPREAD = 1e-9
 #: It takes so many heights that matter for this form.
 FEWEST = 4
 
@@ -137,7 +139,7 @@ def places(space: Space, unit: FloatArray) -> FloatArray:
 
 
 def fit_plain(sample: Sample, before: Plain | None, anew: bool) -> Plain | None:
-    """Return the process of these heights; None if there are too few, or none that differ.
+    """Return the process of these heights; None if there are too few.
 
     ``before`` is where hyperparameters were last; ``anew`` compares all kinds, which otherwise stay what they were.
     """
@@ -169,11 +171,10 @@ def fit_plain(sample: Sample, before: Plain | None, anew: bool) -> Plain | None:
 def _fit_kinds(
     sample: Sample, kinds: list[Kind], x: FloatArray, y: FloatArray, noise: FloatArray, kernels: dict[Kind, Covariance]
 ) -> tuple[Kind, dict[Kind, Covariance], dict[Kind, float]] | None:
-    """Return the kind with the most evidence, the kernels of all, and their evidence; None if heights tell nothing."""
+    """Return the kind with the most evidence, the kernels of all, and their evidence; None if none can be fitted."""
     space, rows = sample.space, thinned(y, MOST_FITTED)
     spread, centre = spread_and_centre(y[rows], "constant")
-    if not spread > 1e-12:
-        return None
+    spread = max(spread, SMALLEST_SPREAD)
     size = math.sqrt(float(np.sum(np.var(x, axis=0)))) or 1.0
     prior, groups = LengthscalePrior(size, LENGTH_LOG_STD), columns(space.dim, space.periodic)
     x_told, y_told, noise_told = x[rows], y[rows], noise[rows]
