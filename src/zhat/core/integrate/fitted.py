@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 from scipy.special import betaincinv, ndtri
 
 from zhat.core.arrays import FloatArray, Surface, sobol
+from zhat.core.integrate.bend import fitted_bend
 from zhat.core.integrate.mixture import DEGREES, Mixture, Part
 from zhat.core.integrate.quadrature import LogIntegral
 from zhat.core.logspace import effective_sample_size, log_mean_exp
@@ -45,7 +47,20 @@ class Weighed:
 
 
 def fitted_to(particles: FloatArray, mixture: Mixture) -> Mixture:
-    """Return a mixture fitted to particles in scores, from the parts of another one that have any."""
+    """Return a mixture fitted to particles in scores, from the parts of another one that have any.
+
+    Parts are bent where that makes particles likelier that it was not fitted to.
+    """
+    mixture = _maximised(particles, mixture)
+    log_terms = mixture.log_terms(particles)
+    shares = np.exp(log_terms - np.logaddexp.reduce(log_terms, axis=0))
+    steps = (mixture.space.difference(particles, part.centre) for part in mixture.parts)
+    parts = (_bent(*one) for one in zip(mixture.parts, steps, shares, strict=True))
+    return replace(mixture, parts=tuple(parts))
+
+
+def _maximised(particles: FloatArray, mixture: Mixture) -> Mixture:
+    """Return the mixture after some steps of expectation and maximisation."""
     space, dim = mixture.space, particles.shape[1]
     for _ in range(STEPS):
         log_terms = mixture.log_terms(particles)
@@ -67,6 +82,23 @@ def fitted_to(particles: FloatArray, mixture: Mixture) -> Mixture:
         whole = sum(part.share for part in parts)
         mixture = Mixture(space, tuple(Part(part.centre, part.root, part.share / whole) for part in parts))
     return mixture
+
+
+def _bent(part: Part, steps: FloatArray, shares: FloatArray) -> Part:
+    """Return a part as it fits these steps from its centre best: elliptical, or bent."""
+    told, judged = slice(None, None, 2), slice(1, None, 2)
+    values, vectors = np.linalg.eigh(part.root @ part.root.T)
+    # Coordinates can bend those that come after them: they are taken as they come, or the widest ones first.
+    principal = (vectors * np.sqrt(values))[:, ::-1]
+    best, choice = float(shares[judged] @ part.log_density(steps[judged])), part
+    for root, scales_change in product((part.root, principal), (False, True)):
+        white = np.linalg.solve(root, steps.T).T
+        bend = fitted_bend(white[told], shares[told], scales_change).widened(WIDER)
+        score = float(shares[judged] @ replace(part, root=root, bend=bend).log_density(steps[judged]))
+        if score > best:
+            best = score
+            choice = replace(part, root=root, bend=fitted_bend(white, shares, scales_change).widened(WIDER))
+    return choice
 
 
 def weighed(height: Surface, mixture: Mixture, tolerance: float, most: int, generator: np.random.Generator) -> Weighed:
@@ -119,4 +151,4 @@ def _of_part(part: Part, n: int, generator: np.random.Generator) -> FloatArray:
     distance = np.sqrt(DEGREES * share / (1.0 - share))
     normal = ndtri(np.clip(uniform[:, 1:], 1e-16, 1.0 - 1e-16))
     direction = normal / np.linalg.norm(normal, axis=1)[:, None]
-    return np.asarray((distance[:, None] * direction) @ part.root.T)
+    return part.steps(distance[:, None] * direction)

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from zhat.core.arrays import FloatArray, IndexArray, Surface
-from zhat.core.integrate.fitted import fitted_to, weighed
+from zhat.core.integrate.fitted import Weighed, fitted_to, weighed
 from zhat.core.integrate.mixture import Mixture
 from zhat.core.integrate.quadrature import LogIntegral
 from zhat.core.integrate.smc import (
@@ -116,8 +116,8 @@ def located_target(surface: Surface, mixture: Mixture, generator: np.random.Gene
     """Return e^{−g}/Z of a surface on the unit cube, given about where it is.
 
     Particles find the integrand. To three dimensions cells around them give the integral, above that quasi-random
-    points from a mixture fitted to them; where no such mixture fits, draws around each of them do, and where none of
-    these can be believed, the particles themselves.
+    points from a mixture fitted to them; where no such mixture fits well, it is these, draws around each of the
+    particles or the particles themselves, whichever have the smallest error.
     """
     space = mixture.space
 
@@ -136,9 +136,9 @@ def located_target(surface: Surface, mixture: Mixture, generator: np.random.Gene
     value, error = found.log_integral.value + space.log_volume, found.log_integral.error
     error += max(abs(value - by_particles) - DIFFERENT * population.relative_error, 0.0)
     n_points = population.n_points + found.log_integral.n_points
+    by_mixture = LogIntegral(value, error, n_points, found.log_integral.method)
     if error < max(tolerance, GOOD_ERROR):
-        integral = LogIntegral(value, error, n_points, found.log_integral.method)
-        return _pool(space, found.points, found.heights, found.log_weights, integral)
+        return _pool(space, found, by_mixture)
     points, heights, log_weights = importance_draws(
         surface, 1.0, particles, effort.pool_points, generator, space.periodic
     )
@@ -147,12 +147,13 @@ def located_target(surface: Surface, mixture: Mixture, generator: np.random.Gene
     if effective_sample_size(log_weights) > SMALLEST_ESS_SHARE * len(points) and around < error:
         integral = LogIntegral(log_mean_exp(log_weights), around, n_points, "importance")
         return PoolTarget(points, heights, log_weights, integral)
+    if error < population.relative_error:
+        return _pool(space, found, by_mixture)
     integral = LogIntegral(by_particles, population.relative_error, n_points, "smc")
     return PoolTarget(particles, surface(particles), np.zeros(len(particles)), integral)
 
 
-def _pool(
-    space: Space, scores: FloatArray, heights: FloatArray, log_weights: FloatArray, integral: LogIntegral
-) -> PoolTarget:
+def _pool(space: Space, found: Weighed, integral: LogIntegral) -> PoolTarget:
     """Return weighted points in scores as a target on the unit cube."""
-    return PoolTarget(space.unit_of_scores(scores), heights + space.log_prior_of_scores(scores), log_weights, integral)
+    heights = found.heights + space.log_prior_of_scores(found.points)
+    return PoolTarget(space.unit_of_scores(found.points), heights, found.log_weights, integral)
