@@ -13,7 +13,7 @@ from zhat.core.arrays import FloatArray
 from zhat.core.gp.families import Shape
 from zhat.core.gp.kernels import correlation_and_slope
 from zhat.core.gp.process import half_inverse
-from zhat.core.ratios.kernel import LEVEL_VARIANCE, RatioKernel, quadratic_matrix
+from zhat.core.ratios.kernel import LEVEL_VARIANCE, RatioKernel, quadratic_matrix, radial_matrix
 from zhat.core.ratios.process import NUGGET_SHARE, RatioProcess, factorised
 
 #: Priors are normal in the logarithms. That of the lengthscales: its standard deviation.
@@ -26,6 +26,9 @@ SCALE_LOG_STD = 3.0
 #: That of the quadratic part's scale: median and standard deviation.
 QUADRATIC_MEDIAN = 0.1
 QUADRATIC_LOG_STD = 2.5
+#: That of the radial scale.
+RADIAL_MEDIAN = 0.03
+RADIAL_LOG_STD = 2.5
 #: Logarithms are searched as far as this on either side of their prior mean.
 SEARCHED_LOGS = 8.0
 #: A second search starts with lengthscales that are this share of their prior median.
@@ -65,8 +68,8 @@ class RatioFit:
 class LogPosterior:
     """The log posterior density of the hyperparameters given fixed data, with its gradient.
 
-    The hyperparameters are the logarithms of the lengthscales, of the scale and of the quadratic scale, in this order.
-    What does not depend on them is computed once.
+    The hyperparameters are the logarithms of the lengthscales and of the scales (Matérn, quadratic, radial), in this
+    order. What does not depend on them is computed once.
     """
 
     def __init__(
@@ -79,10 +82,13 @@ class LogPosterior:
         self.softening = softening
         self.n_lengths = z.shape[1] if kind.per_axis else 1
         variance = max(float(np.var(v)), LEAST_DATA_VARIANCE)
-        self.prior_mean = np.log([*[size] * self.n_lengths, SCALE_SHARE * variance, QUADRATIC_MEDIAN])
-        self.prior_std = np.array([*[LENGTH_LOG_STD] * self.n_lengths, SCALE_LOG_STD, QUADRATIC_LOG_STD])
+        self.prior_mean = np.log([*[size] * self.n_lengths, SCALE_SHARE * variance, QUADRATIC_MEDIAN, RADIAL_MEDIAN])
+        self.prior_std = np.array(
+            [*[LENGTH_LOG_STD] * self.n_lengths, SCALE_LOG_STD, QUADRATIC_LOG_STD, RADIAL_LOG_STD]
+        )
         self._squared_distance = cdist(z, z, "sqeuclidean")
         self._quadratic = quadratic_matrix(z, z, softening)
+        self._radial = radial_matrix(z, z, softening, 1.0) - 1.0
         # Fresh pages for every temporary would cost more than the arithmetic.
         self._covariance, self._correlation, self._slope, self._outer, self._factor = np.empty((5, len(v), len(v)))
 
@@ -103,20 +109,23 @@ class LogPosterior:
         # What is added to the diagonal grows with the scales.
         in_diagonal = (NUGGET_SHARE + jitter_share) * float(np.trace(outer))
         in_scale = kernel.scale * (float(np.vdot(outer, self._correlation)) + in_diagonal)
-        in_quadratic = kernel.quadratic_scale * (float(np.vdot(outer, self._quadratic)) + in_diagonal)
+        radial = 1.0 + kernel.radial_scale * self._radial
+        in_quadratic = kernel.quadratic_scale * (float(np.vdot(outer, self._quadratic * radial)) + in_diagonal)
+        base = LEVEL_VARIANCE + kernel.quadratic_scale * self._quadratic
+        in_radial = kernel.radial_scale * float(np.vdot(outer, base * self._radial))
         outer *= self._slope
         in_lengths = kernel.scale * self._sums_of_squares(kernel, outer)
-        gradient = 0.5 * np.array([*in_lengths, in_scale, in_quadratic])
+        gradient = 0.5 * np.array([*in_lengths, in_scale, in_quadratic, in_radial])
         return value, gradient - away / self.prior_std
 
     def kernel(self, parameters: FloatArray) -> RatioKernel:
         """Return the kernel with these hyperparameters."""
-        *lengths, scale, quadratic_scale = map(math.exp, parameters)
-        return RatioKernel(self.kind.nu, tuple(lengths), scale, quadratic_scale, self.softening)
+        *lengths, scale, quadratic_scale, radial_scale = map(math.exp, parameters)
+        return RatioKernel(self.kind.nu, tuple(lengths), scale, quadratic_scale, self.softening, radial_scale)
 
     def parameters_of(self, kernel: RatioKernel) -> FloatArray:
         """Return the hyperparameters of a kernel of the same kind, or the nearest ones that are searched."""
-        values = np.array([*kernel.lengthscale, kernel.scale, kernel.quadratic_scale])
+        values = np.array([*kernel.lengthscale, kernel.scale, kernel.quadratic_scale, kernel.radial_scale])
         return np.asarray(np.log(np.clip(values, *np.exp(self.bounds()))))
 
     def starts(self) -> list[FloatArray]:
@@ -139,9 +148,8 @@ class LogPosterior:
             np.multiply(self._squared_distance, matern.inverse_lengths**2, out=values)
         correlation_and_slope(kernel.nu, values, self._slope)
         np.multiply(values, kernel.scale, out=self._covariance)
-        self._covariance += LEVEL_VARIANCE
-        # The factor is not there yet: its place serves for a product.
-        self._covariance += np.multiply(self._quadratic, kernel.quadratic_scale, out=self._factor)
+        base = LEVEL_VARIANCE + kernel.quadratic_scale * self._quadratic
+        self._covariance += base * (1.0 + kernel.radial_scale * self._radial)
 
     def _sums_of_squares(self, kernel: RatioKernel, outer: FloatArray) -> FloatArray:
         """Return ``Σ_ij outer_ij q_ij`` with the squared scaled distances q, in all or coordinate by coordinate."""
