@@ -44,13 +44,13 @@ class Told:
                 break
             self.step(moved)
 
-    def explore(self, allowance):
+    def explore(self, allowance, fresh=None):
         def landscape(natural):
             return np.array([self.energy(u) for u in SPACE.unit_of_natural(natural)])
 
         self.search = self.search.__class__(**{**vars(self.search), "allowance": allowance})
         while True:
-            moved = self.search.explored(self.sample(), landscape)
+            moved = self.search.explored(self.sample(), landscape, fresh)
             if not len(moved.plan):
                 self.search = moved
                 return
@@ -89,6 +89,29 @@ def test_so_is_another_one(seed):
     told.explore(150.0)
     found = sorted(SPACE.unit_of_natural(basin.descent.best[None, :])[0].tolist() for basin in told.search.basins)
     assert np.array(found) == pytest.approx(np.array(centres), abs=0.06)
+
+
+@pytest.mark.parametrize("fresh", [None, np.array([0.75, 0.7])])
+def test_a_basin_that_no_known_point_leads_to_is_found_from_a_fresh_one(fresh):
+    centres = (0.2, 0.25), (0.8, 0.75)
+    told = Told(bowls(*centres), 0.45 * first_points())
+    told.until_found()
+    told.explore(60.0, None if fresh is None else SPACE.natural(fresh[None, :])[0])
+    assert len(told.search.basins) == (1 if fresh is None else 2)
+
+
+def test_a_fresh_point_that_fails_costs_an_evaluation_and_no_more():
+    def energy(u):
+        return math.inf if u[0] > 0.6 else bowls((0.3, 0.3))(u)
+
+    told = Told(energy, 0.5 * first_points())
+    told.until_found()
+    told.explore(1000.0)
+    n = len(told.unit)
+    told.explore(2.0, SPACE.natural(np.array([[0.9, 0.9]]))[0])
+    assert len(told.unit) == n + 2
+    assert len(told.search.basins) == 1
+    assert not told.search.going
 
 
 def test_a_search_stops_where_it_is_when_there_is_no_room():

@@ -78,6 +78,11 @@ class Models:
         return self.plain if self.chosen == "plain" and self.plain is not None else self.ratios
 
     @property
+    def is_exact(self) -> bool:
+        """Whether the energy is known everywhere."""
+        return self.plain is not None and self.plain.is_exact
+
+    @property
     def other(self) -> Form | None:
         """The other one."""
         return next((form for form in self.forms if form is not self.best), None)
@@ -101,7 +106,8 @@ def fit_models(
     plain = fit_plain(sample, before.plain if before else None, anew or before is None or before.plain is None)
     if plain is None:
         return Models(sample, ratios, None, ratios.name)
-    return Models(sample, ratios, plain, believed((ratios, plain), tests))
+    chosen = plain.name if plain.is_exact else believed((ratios, plain), tests)
+    return Models(sample, ratios, plain, chosen)
 
 
 def believed(forms: Sequence[Form], tests: Sequence[Verdict]) -> str:

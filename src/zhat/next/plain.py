@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 from scipy.linalg import LinAlgError
@@ -18,6 +19,7 @@ from zhat.core.heights.walls import Walls
 from zhat.core.space.natural import WIDTH, Space
 from zhat.core.space.torus import columns, embed
 from zhat.next.forms import ALLOWED_MISS, MOST_FITTED, WORST_SCORE, LeftOut, deviations, settled, thinned, walls_of
+from zhat.next.polynomial import exact_polynomial
 from zhat.next.sample import Sample
 
 #: How exactly a far height is believed to be as high as the limit, as a share of it.
@@ -37,11 +39,15 @@ class Kind:
     """A kind of process."""
 
     nu: float
-    structure: Structure
+    structure: Structure | Literal["polynomial"]
 
     def n_parameters(self, dim: int) -> int:
         """Return how many numbers are fitted, with the constant."""
         return {"isotropic": 2, "per-axis": dim + 1, "additive": 4}[self.structure] + 1
+
+
+#: Heights that are a polynomial, up to rounding.
+POLYNOMIAL = Kind(math.inf, "polynomial")
 
 
 def kinds_in(dim: int) -> list[Kind]:
@@ -75,9 +81,14 @@ class Plain:
         return self.scores[self.kind]
 
     @property
+    def is_exact(self) -> bool:
+        """Whether it knows the energy everywhere."""
+        return self.kind == POLYNOMIAL
+
+    @property
     def kinds(self) -> str:
         """What the process is, in words."""
-        return f"{self.kind.nu:g} {self.kind.structure}"
+        return "polynomial" if self.is_exact else f"{self.kind.nu:g} {self.kind.structure}"
 
     def _above_floor(self, unit: FloatArray, height: FloatArray) -> FloatArray:
         return np.maximum(height, self.space.log_prior(self.space.natural(unit)) - self.floor)
@@ -147,6 +158,12 @@ def fit_plain(sample: Sample, before: Plain | None, anew: bool) -> Plain | None:
     if np.sum(matters) < FEWEST:
         return None
     x, prior = places(space, sample.unit), -space.log_prior(sample.natural)
+    if anew or before is None or before.is_exact:
+        exact = exact_polynomial(sample, x)
+        if exact is not None:
+            scores = {POLYNOMIAL: exact[0].log_likelihood()}
+            return Plain(space, *exact, POLYNOMIAL, sample.softening, scores=scores)
+        anew = anew or (before is not None and before.is_exact)
     noise = np.where(matters, sample.noise, (LIMIT_SHARE * sample.limit) ** 2)
 
     def told(used: BoolArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -181,6 +198,7 @@ def _fit_kinds(
     scaled = (y_told - centre) / spread
     scores: dict[Kind, float] = {}
     for kind in kinds:
+        assert kind.structure != "polynomial"
         search = Search(x_told, scaled, spread, kind.nu, noise_told, "constant", kind.structure, prior, groups)
         try:
             kernel = search.run(kernels.get(kind), quick=True).kernel

@@ -121,13 +121,17 @@ def next_points(
     drawn = draws[generator.permutation(len(draws))[: n_drawn(n)]]
     chosen = np.vstack([drawn, _optimistic(models, view, int(OPTIMISTIC_SHARE * n), generator, failing)])
     candidates = np.vstack([draws[:: max(1, len(draws) // N_CANDIDATES)], view.flatter[: N_CANDIDATES // 2]])
+    # Where everything is known, rounding chooses: no point twice.
+    candidates = np.unique(candidates, axis=0)
+    candidates = candidates[~np.any(np.all(candidates[:, None, :] == chosen, axis=2), axis=1)]
     # Far above all that matters a surrogate may be off by any number.
     of_candidates, of_chosen = best.height(candidates), best.height(chosen)
     highest = float(np.min(of_candidates)) + HIGHEST
     candidates, known = candidates[of_candidates < highest], chosen[of_chosen < highest]
     region = view.target.region(N_REGION).equally_weighted(N_REGION).points
     noise = models.sample.noise_std**2
-    telling = _most_telling(best, np.vstack([known, candidates]), len(known), region, n - len(chosen), noise)
+    chance = np.ones(len(candidates)) if failing is None else np.exp(-failing.height(candidates))
+    telling = _most_telling(best, np.vstack([known, candidates]), chance, region, n - len(chosen), noise)
     return np.vstack([chosen, candidates[telling]])
 
 
@@ -149,11 +153,15 @@ def _optimistic(
     return np.vstack([points[chosen], more])
 
 
-def _most_telling(form: Form, points: FloatArray, n_chosen: int, region: FloatArray, n: int, noise: float) -> list[int]:
+def _most_telling(
+    form: Form, points: FloatArray, chance: FloatArray, region: FloatArray, n: int, noise: float
+) -> list[int]:
     """Return the points that take most off the variance of the integral over the region, to first order.
 
-    The first ``n_chosen`` of them are going to be known, and the numbers returned count from the next.
+    The first of them are going to be known; the last, from which the numbers returned count, have a ``chance`` to be if
+    they are chosen.
     """
+    n_chosen = len(points) - len(chance)
     with_integral = np.mean(form.covariance(points, region), axis=1)
     covariance = form.covariance(points, points)
     least = noise + 1e-9 * float(np.max(np.diag(covariance))) + 1e-12
@@ -162,7 +170,9 @@ def _most_telling(form: Form, points: FloatArray, n_chosen: int, region: FloatAr
         variance = np.maximum(np.diag(covariance), 0.0) + least
         best = step
         if step >= n_chosen:
-            best = n_chosen + int(np.argmax((with_integral**2 / variance)[n_chosen:]))
+            gain = chance * (with_integral**2 / variance)[n_chosen:]
+            gain[chosen] = -1.0
+            best = n_chosen + int(np.argmax(gain))
             chosen.append(best - n_chosen)
         # Rounding leaves covariances that no variances have.
         largest = np.sqrt(variance * variance[best])

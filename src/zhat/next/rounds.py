@@ -7,6 +7,7 @@ the evaluations between them goes to further descents.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -43,6 +44,8 @@ FIRST_AN_AXIS = 2
 ABOVE_LOG_INTEGRAL = 14.0
 #: The first rounds look at heights a little beyond what matters.
 FIRST_ALLOWANCE = 5.0
+#: Descents do not begin where it is less likely than not that an evaluation succeeds, in minus the logarithm.
+LIKELY_TO_FAIL = math.log(2.0)
 #: The noise is learned from at least so many of the lowest values.
 FEWEST_FOR_NOISE = 16
 
@@ -160,7 +163,7 @@ def _next_round(task: Task, seen: Seen, before: Round | None) -> Round | None:
         if not len(made.search.plan):
             made = _with_first_chart(made)
     elif made.models is not None:
-        made = _exploring(made, made.models)
+        made = _exploring(task, made, made.models)
     if len(made.search.plan):
         return replace(made, plan=space.unit_of_natural(made.search.plan))
     made, view = _with_models(task, made, made.n >= made.compare_at, QUICK)
@@ -192,7 +195,7 @@ def _with_facts(task: Task, seen: Seen, before: Round | None) -> Round | None:
     return replace(made, tests=(*made.tests, tested), charts=charts)
 
 
-def _exploring(made: Round, models: Models) -> Round:
+def _exploring(task: Task, made: Round, models: Models) -> Round:
     """Return a round with the next point of a further descent, and the bowls of the basins that were found."""
     sample, best, lowest = made.sample, models.best, models.sample.lowest
 
@@ -200,10 +203,24 @@ def _exploring(made: Round, models: Models) -> Round:
         unit = sample.space.unit_of_natural(natural)
         return np.asarray(best.optimistic(unit, -1.0) - sample.space.log_prior(natural) + lowest)
 
-    search = made.search.explored(sample, landscape)
+    search = made.search.explored(sample, landscape, _fresh_start(task, made))
     new = range(len(made.search.basins), len(search.basins))
     charts = (chart_of_descent(search.basins[number].descent, sample, number) for number in new)
     return replace(made, search=search, charts=(*made.charts, *charts))
+
+
+def _fresh_start(task: Task, made: Round) -> FloatArray | None:
+    """Return the next point of the sequence that the first ones began, unless it is likely to fail.
+
+    It is in natural coordinates; None if there is none.
+    """
+    known, failing = made.known, made.known.failing()
+    points = sobol(first_size(task) + made.n, task.dim, task.generator(Purpose.FIRST_POINTS))[first_size(task) :]
+    asked = known.x if known.failed is None else np.vstack([known.x, known.failed])
+    is_fresh = ~np.any(np.all(points[:, None, :] == asked, axis=2), axis=1)
+    if failing is not None:
+        is_fresh &= failing.height(points) < LIKELY_TO_FAIL
+    return made.sample.space.natural(points[is_fresh][:1])[0] if np.any(is_fresh) else None
 
 
 def _with_first_chart(made: Round) -> Round:
@@ -225,7 +242,9 @@ def _with_models(task: Task, made: Round, anew: bool, effort: Effort) -> tuple[R
     integral = view.target.log_integral
     log_z = integral.value - models.sample.lowest
     compare_at = COMPARE_GROWTH * made.n if anew or made.models is None else made.compare_at
-    made = replace(made, models=models, past=(*made.past, Looked(made.n, log_z, integral.error)), compare_at=compare_at)
+    # Where the energy is known everywhere, it does not matter what was thought before.
+    past = () if models.is_exact else made.past
+    made = replace(made, models=models, past=(*past, Looked(made.n, log_z, integral.error)), compare_at=compare_at)
     return replace(made, n_modelled=made.n_modelled or made.n), view
 
 

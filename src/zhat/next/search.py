@@ -82,8 +82,8 @@ class Search:
         found = np.full(len(self.going), math.inf)
         places, tested = Points(known.x, known.number).among(space.unit_of_natural(self.plan), start)
         found[tested] = known.y[places] - space.log_prior(space.natural(known.x[places]))
-        going = tuple(descent.tell(float(height)) for descent, height in zip(self.going, found, strict=True))
-        return replace(self, going=going)
+        going = (descent.tell(float(height)) for descent, height in zip(self.going, found, strict=True))
+        return replace(self, going=tuple(descent for descent in going if math.isfinite(descent.lowest)))
 
     def advanced(self, sample: Sample, room: int) -> Search:
         """Return the first search with its next points, at most ``room``; or ended, with its first basin."""
@@ -102,16 +102,19 @@ class Search:
         rest = tuple(descent for descent in waiting if descent is not best)
         return replace(self, going=(), waiting=rest, basins=(Basin(best),))
 
-    def explored(self, sample: Sample, landscape: Landscape) -> Search:
+    def explored(self, sample: Sample, landscape: Landscape, fresh: FloatArray | None) -> Search:
         """Return the search with the next point of a descent from elsewhere; with none where it is the models' turn.
 
-        A descent has arrived where the surrogate sees no ridge between it and a basin, or where it ends on low ground.
+        It goes on from a point that is known, or when none is left begins at ``fresh``, which is not, if there is one.
+        It has arrived where the surrogate sees no ridge between it and a basin, or where it ends on low ground.
         """
         search, low = self, sample.lowest + sample.limit
         while search.allowance >= 1.0:
             descent, search = search._next()
             if descent is None:
-                return replace(search, allowance=0.0)
+                if fresh is None:
+                    return replace(search, allowance=0.0)
+                return replace(search, going=(Descent.looking_at(fresh),), allowance=search.allowance - 1.0)
             arrived = basin_of(search.basins, descent.best, sample.space, landscape) if descent.lowest < low else None
             if arrived is not None:
                 search = search._counting(arrived)

@@ -154,6 +154,11 @@ class Descent:
         """Return a search that begins at a point of known, finite height."""
         return cls(point, height, point, height, np.eye(len(point)))
 
+    @classmethod
+    def looking_at(cls, point: FloatArray) -> Descent:
+        """Return a search that asks for the height of the point where it is to begin."""
+        return replace(cls.at(point, math.inf), step=Step(point))
+
     def ask(self, points: FloatArray, heights: FloatArray, bounds: FloatArray, noise: float = 0.0) -> Descent:
         """Return the search with its next step, or ended.
 
@@ -196,6 +201,8 @@ class Descent:
     def tell(self, height: float) -> Descent:
         """Return the search that knows the height of the point it asked for, which is infinite if it has none."""
         assert self.step is not None
+        if math.isinf(self.start_height):
+            return Descent.at(self.start, height)
         step, rise, errors = self.step, height - self.lowest, self.errors
         if step.expected is not None and math.isfinite(height):
             told = _logarithmic(rise, step.scale)
