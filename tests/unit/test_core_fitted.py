@@ -7,8 +7,9 @@ import pytest
 from scipy.stats import multivariate_t
 
 from zhat.core.integrate.cells import AdaptiveGrid
-from zhat.core.integrate.fitted import WIDER, fitted_to, weighed
+from zhat.core.integrate.fitted import WIDER, Weighed, fitted_to, weighed
 from zhat.core.integrate.mixture import DEGREES, Mixture, Part
+from zhat.core.integrate.quadrature import LogIntegral
 from zhat.core.space.natural import WIDTH, Space
 
 
@@ -67,10 +68,32 @@ def test_parts_go_to_the_modes_and_those_with_none_are_left_out():
     )
     parts = [Part(np.array(place), np.eye(2), 1.0 / 3.0) for place in ([-3.0, 0.0], [3.0, 0.0], [0.0, -6.0])]
     found = fitted_to(draws, Mixture(Space(2), tuple(parts)))
-    assert [part.share for part in found.parts] == pytest.approx([0.25, 0.75], abs=0.01)
-    for part, mode, sd in zip(found.parts, modes, (0.1, 0.3), strict=True):
+    inner, outer = sorted(found.parts, key=lambda part: part.share)
+    assert [inner.share, outer.share] == pytest.approx([0.25, 0.75], abs=0.01)
+    for part, mode, sd in zip((inner, outer), modes, (0.1, 0.3), strict=True):
         assert part.centre == pytest.approx(mode, abs=0.05)
         assert np.sqrt(np.diag(part.root @ part.root.T)) == pytest.approx([WIDER * sd] * 2, rel=0.15)
+
+
+def test_a_part_is_split_along_what_no_ellipse_is_and_a_normal_is_not():
+    generator = np.random.default_rng(6)
+    start = Mixture(Space(2), (Part(np.zeros(2), np.eye(2), 1.0),))
+    assert len(fitted_to(generator.standard_normal((2000, 2)), start).parts) == 1
+    angle = generator.uniform(0.0, 2.0 * math.pi, 2000)
+    ring = np.column_stack([np.cos(angle), np.sin(angle)]) + 0.05 * generator.standard_normal((2000, 2))
+    found = fitted_to(ring, start)
+    assert len(found.parts) >= 4
+    assert sum(part.share for part in found.parts) == pytest.approx(1.0)
+    # Uniform over a ring of radius 1 and a normal across, whose entropy is known up to what the ring bends.
+    entropy = math.log(2.0 * math.pi) + 0.5 * math.log(2.0 * math.pi * math.e * 0.05**2)
+    assert -float(np.mean(found.log_density(ring))) < entropy + 0.35
+
+
+def test_draws_are_as_many_as_the_weights_say():
+    points = np.arange(3.0)[:, None]
+    weighed_points = Weighed(points, np.zeros(3), np.log([1.0, 2.0, 5.0]) - 800.0, LogIntegral(0.0, 0.0, 3, "none"))
+    drawn = weighed_points.drawn(8000, np.random.default_rng(0))
+    assert np.bincount(drawn[:, 0].astype(int)).tolist() == pytest.approx([1000, 2000, 5000], abs=1)
 
 
 def test_a_part_as_wide_as_a_period_does_not_count_twice():

@@ -37,7 +37,9 @@ def test_a_mixture_is_that_of_t_distributions():
     known = 0.3 * multivariate_t(np.zeros(3), np.eye(3), DEGREES).pdf(x)
     known += 0.7 * multivariate_t(np.ones(3), root @ root.T, DEGREES).pdf(x)
     assert mixture.log_density(x) == pytest.approx(np.log(known))
-    draws = mixture.draw(20_000, generator)
+    draws, inside = mixture.draw(20_000, generator)
+    # A t distribution of 5 degrees of freedom goes far out.
+    assert 0.95 < np.mean(inside) < 1.0
     # The share of draws below 1 on the first axis, of which 0.7 are as likely below as above.
     below = 0.7 * 0.5 + 0.3 * multivariate_t(0.0, 1.0, DEGREES).cdf(1.0)
     assert np.mean(draws[:, 0] < 1.0) == pytest.approx(below, abs=5 * 0.5 / math.sqrt(20_000))
@@ -63,6 +65,18 @@ def test_it_is_found_from_far_away():
     mixture = Mixture(space, (Part(np.zeros(5), np.eye(5), 1.0),))
     found = located_target(surface, mixture, np.random.default_rng(2), THOROUGH)
     assert abs(found.log_integral.value - log_integral) < 5.0 * found.log_integral.error < 0.1
+
+
+@pytest.mark.parametrize("dim", [1, 3, 6])
+def test_particles_that_begin_anywhere_on_circles_tell_the_integral(dim):
+    # Of the parts, which are wider than a period, only what is within one counts.
+    space = Space(dim, periodic=tuple(range(dim)))
+    mixture = Mixture(space, (Part(np.full(dim, 0.5), np.eye(dim), 0.7), Part(np.zeros(dim), 2.0 * np.eye(dim), 0.3)))
+    found = tempered_particles(lambda x: np.cos(x[:, 0]), mixture, 20_000, 8, np.random.default_rng(7))
+    flat = np.linspace(-0.5 * WIDTH, 0.5 * WIDTH, 100_001)
+    known = math.log(np.mean(np.exp(-np.cos(flat)))) + dim * math.log(WIDTH)
+    assert found.relative_error < 0.1
+    assert abs(found.log_integral - known) < 5.0 * max(found.relative_error, 0.005)
 
 
 def test_both_of_two_modes_are_kept():
@@ -91,6 +105,21 @@ def test_angles_go_round():
     found = located_target(surface, mixture, np.random.default_rng(5), THOROUGH)
     known = 4.0 * math.log(iv(0, concentration))
     assert abs(found.log_integral.value - known) < 5.0 * found.log_integral.error < 0.1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_valley_that_goes_round_is_integrated(seed):
+    # Differences of neighbouring angles matter, and what is common to all of them does not.
+    dim, concentration = 6, 12.0
+    space = Space(dim, periodic=tuple(range(dim)))
+
+    def surface(unit):
+        return -concentration * np.sum(np.cos(2.0 * math.pi * np.diff(unit, axis=1)), axis=1)
+
+    mixture = Mixture(space, (Part(np.zeros(dim), np.eye(dim), 1.0),))
+    found = located_target(surface, mixture, np.random.default_rng(seed), THOROUGH).log_integral
+    known = (dim - 1) * math.log(iv(0, concentration))
+    assert abs(found.value - known) < 5.0 * found.error < 0.1
 
 
 def test_particles_follow_the_distribution_and_tell_its_integral():

@@ -5,12 +5,13 @@ import math
 import numpy as np
 import pytest
 from scipy.special import ndtr
+from scipy.stats import norm
 
 from zhat.auto.knowledge import Knowledge
 from zhat.core.search.trust_region import Descent
 from zhat.core.space.natural import Space
 from zhat.next.charts import Chart, chart_of_descent, chart_of_draws, chart_refitted
-from zhat.next.forms import deviations, thinned
+from zhat.next.forms import INFLATIONS, deviations, thinned
 from zhat.next.models import Verdict, believed, fit_models, knows_nothing, surprise
 from zhat.next.plain import fit_plain
 from zhat.next.ratios import fit_ratios, owners
@@ -99,11 +100,36 @@ def test_the_truth_has_a_better_score_than_anything_else(form, sample):
     unit = near_the_mode(40, 5, spread=0.1)
     truth, noise = energies(sample, unit), np.zeros(40)
     limit = sample.limit + SPACE.log_prior(SPACE.natural(unit))
-    right = form.log_score(unit, truth, noise, limit)
+    right = form.log_scores(unit, truth, noise, limit)
+    assert len(right) == len(INFLATIONS)
     for off in (-2.0, 2.0):
-        assert form.log_score(unit, truth + off, noise, limit) < right
+        assert np.max(form.log_scores(unit, truth + off, noise, limit)) < np.max(right)
     beyond = np.where(np.arange(40) == 3, np.inf, truth)
-    assert math.isfinite(form.log_score(unit, beyond, noise, limit))
+    assert np.all(np.isfinite(form.log_scores(unit, beyond, noise, limit)))
+
+
+def test_a_score_is_that_of_normal_heights_whose_sds_are_inflated(sample):
+    form = fit_plain(sample, None, True)
+    unit = near_the_mode(15, 18, spread=0.1)
+    height, noise = energies(sample, unit) + 0.1, np.full(15, 0.01)
+    found = form.log_scores(unit, height, noise, np.full(15, 1e3))
+    for score, factor in zip(found, INFLATIONS, strict=True):
+        sd = np.sqrt((factor * form.sd(unit)) ** 2 + noise)
+        known = norm.logpdf(height, form.height(unit), sd) + 0.5 * math.log(2.0 * math.pi)
+        assert score == pytest.approx(np.sum(np.maximum(known, -20.0)), rel=1e-6)
+
+
+def test_where_heights_were_far_no_plausible_function_is_low(sample):
+    # On one side, heights that do not matter were seen; as many as on the other, where nobody looked.
+    space = Space(1)
+    unit = np.concatenate([np.linspace(0.4, 0.6, 9), np.linspace(0.7, 1.0, 7)])[:, None]
+    energy = 800.0 * (unit[:, 0] - 0.5) ** 2 + np.sin(15.0 * unit[:, 0])
+    sample = sample_of(space, unit, energy)
+    assert 3 < np.sum(~sample.matters) < 10
+    form = fit_plain(sample, None, True)
+    at = np.linspace(0.7, 1.0, 31)[:, None]
+    draws = form.draws(at, 200, np.random.default_rng(0))
+    assert np.min(draws) > 0.4 * sample.limit
 
 
 def test_far_heights_say_only_that_they_are_far():
@@ -180,6 +206,7 @@ def test_bowls_are_found_around_descents_and_draws():
 
 def verdict(scores, off=(1.0, 1.0)):
     off, n = np.asarray(off), len(off)
+    scores = {name: np.atleast_1d(score) for name, score in scores.items()}
     return Verdict(scores, np.zeros(n), np.ones(n), off, np.arange(float(n)), np.zeros(n, dtype=bool))
 
 
@@ -193,6 +220,9 @@ def test_the_form_that_predicted_better_is_believed(sample):
     # Only the recent half of the rounds counts.
     for_first = verdict({by_evidence: -10.0, other: -20.0})
     assert believed(models.forms, [for_other] * 4 + [for_first] * 4) == by_evidence
+    # One that is nearer but too sure is believed, if its sds times something are right.
+    too_sure = verdict({by_evidence: np.array([-20.0, -18.0]), other: np.array([-90.0, -5.0])})
+    assert believed(models.forms, [too_sure] * 4) == other
 
 
 def test_predictions_are_put_to_the_test(sample):
@@ -205,7 +235,7 @@ def test_predictions_are_put_to_the_test(sample):
     assert right.observed - right.predicted == pytest.approx(np.zeros(30), abs=0.5)
     assert right.position[right.drawn].tolist() == [0.0, 1.0, 2.0]
     assert set(right.scores) == {"ratios", "plain"}
-    assert all(right.scores[name] > wrong.scores[name] for name in right.scores)
+    assert all(np.max(right.scores[name]) > np.max(wrong.scores[name]) for name in right.scores)
     assert surprise([wrong] * 4) > 3.0
     assert surprise([verdict({}, off=np.full(20, 0.3))] * 4) == 1.0
     assert surprise([]) == 1.0

@@ -16,16 +16,18 @@ from zhat.next.sample import Sample
 
 #: A height that should be low by so many sds of what a form predicts, and is far, lies beyond a cliff.
 CLIFF_SDS = 3.0
-#: What is believed of far heights is settled in so many passes at most.
-PASSES = 4
+#: What is believed of far heights is settled in so many passes, and within this share of what they are above the limit.
+PASSES = 3
+LOOSENESS = 0.5
 #: log densities of single predictions are not below this: a single one must not decide all.
 WORST_SCORE = -20.0
 #: Hyperparameters are fitted to at most this many heights.
 MOST_FITTED = 256
 #: A square of a standardised error counts as at most this.
 LARGEST_SQUARE = 100.0
-#: Predictions are taken to be off by this much besides, in a height.
-ALLOWED_MISS = 0.02
+#: What the sds of predictions may be multiplied by, to see which fits what was seen; and no sd of a height is smaller.
+INFLATIONS = np.array([1.0, 3.0, 10.0, 30.0, 100.0, 1000.0])
+SMALLEST_SD = 1e-9
 
 
 class LeftOut(NamedTuple):
@@ -76,10 +78,11 @@ class Form(Protocol):
     def left_out(self) -> LeftOut:
         """Return how well each height that it was told is predicted by the others."""
 
-    def log_score(self, unit: FloatArray, height: FloatArray, noise: FloatArray, limit: FloatArray) -> float:
+    def log_scores(self, unit: FloatArray, height: FloatArray, noise: FloatArray, limit: FloatArray) -> FloatArray:
         """Return the log density of these heights, or the log probability of being above the limit for those that are.
 
-        All heights are of the energy, above the lowest one of the sample that the form was fitted to.
+        All heights are of the energy, above the lowest one of the sample that the form was fitted to. There is a sum
+        for each of the factors that the form's sds may be multiplied by.
         """
 
 
@@ -89,28 +92,30 @@ Process = TypeVar("Process")
 def settled(
     sample: Sample,
     mine: BoolArray,
-    condition: Callable[[BoolArray], Process],
-    predict: Callable[[Process, IndexArray], tuple[FloatArray, FloatArray, FloatArray]],
+    values: FloatArray,
+    noise: FloatArray,
+    condition: Callable[[IndexArray, FloatArray, FloatArray], Process],
+    predict: Callable[[Process, IndexArray], tuple[FloatArray, FloatArray]],
 ) -> tuple[Process, IndexArray, IndexArray]:
     """Return a process of what is to be believed of heights, of which, and which of them lie beyond a cliff.
 
-    Those that matter are believed as they are. Of the others it is known that they are as high as the limit: those that
-    are predicted to be lower are told so, unless they should be far lower. ``mine`` are the heights to be looked at,
-    ``condition`` makes a process of some of them, and ``predict`` tells its mean and its sd of what is modelled at
-    others, and what it would be at the limit.
+    Those that matter are believed as they are. Of the others it is known that they are at least as high as the limit.
+    They are told to be as high as the process itself expects, but no lower than the limit, and the more loosely the
+    higher that is; unless they should be far lower, and are beyond a cliff. ``mine`` are the heights to be looked at;
+    ``values`` and ``noise`` what is modelled of them, at the limit for those that are far, and the variance of that;
+    ``condition`` makes a process of some of them, and ``predict`` tells its mean and its sd.
     """
-    matters, far = mine & sample.matters, np.flatnonzero(mine & ~sample.matters)
-    used, cliffs = matters, np.empty(0, dtype=np.intp)
-    process = condition(used)
+    matters, far = np.flatnonzero(mine & sample.matters), np.flatnonzero(mine & ~sample.matters)
+    process, rows, cliffs = condition(matters, values[matters], noise[matters]), matters, far[:0]
     for _ in range(PASSES if len(far) else 0):
-        mean, sd, limit = predict(process, far)
-        is_cliff = (mean + CLIFF_SDS * sd < limit) | ~np.isfinite(sample.height[far])
-        cliffs, now = far[is_cliff], matters.copy()
-        now[far[(mean < limit) & ~is_cliff]] = True
-        if np.array_equal(now, used):
-            break
-        used, process = now, condition(now)
-    return process, np.flatnonzero(used), cliffs
+        mean, sd = predict(process, far)
+        is_cliff = (mean + CLIFF_SDS * sd < values[far]) | ~np.isfinite(sample.height[far])
+        cliffs, kept = far[is_cliff], far[~is_cliff]
+        told = np.maximum(mean[~is_cliff], values[kept])
+        slack = np.sqrt(noise[kept]) + LOOSENESS * (told - values[kept])
+        rows = np.concatenate([matters, kept])
+        process = condition(rows, np.concatenate([values[matters], told]), np.concatenate([noise[matters], slack**2]))
+    return process, rows, cliffs
 
 
 def deviations(covariance: FloatArray, n: int, generator: np.random.Generator) -> FloatArray:

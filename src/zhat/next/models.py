@@ -17,7 +17,7 @@ from zhat.next.ratios import Ratios, fit_ratios
 from zhat.next.sample import Sample
 
 #: The score of a form that made no prediction where the other did.
-NO_PREDICTION = -1e3
+NO_PREDICTION = np.array([-1e3])
 #: An error counts as at most this.
 LARGEST_MISS = 50.0
 #: What is predicted to the last bit has no standardised error.
@@ -33,7 +33,7 @@ class Verdict:
     Attributes
     ----------
     scores
-        The log scores of both forms, by their names.
+        The log scores of both forms, by their names, for each of the factors that their sds may be multiplied by.
     predicted, sd
         λ times the energies that the one that was believed predicted, and the sds of that, noise included.
     observed
@@ -44,7 +44,7 @@ class Verdict:
         Which of them were drawn from the integrand.
     """
 
-    scores: dict[str, float]
+    scores: dict[str, FloatArray]
     predicted: FloatArray
     sd: FloatArray
     observed: FloatArray
@@ -92,7 +92,7 @@ class Models:
         sample, best = self.sample, self.best
         unit, noise, height = known.x[places], known.noise[places], known.y[places] - sample.lowest
         limit = sample.limit + sample.space.log_prior(sample.space.natural(unit))
-        scores = {form.name: form.log_score(unit, height, noise, limit) for form in self.forms}
+        scores = {form.name: form.log_scores(unit, height, noise, limit) for form in self.forms}
         sd = np.sqrt(best.sd(unit) ** 2 + noise + SMALLEST_SD**2)
         predicted = best.height(unit) + sample.lowest
         return Verdict(scores, predicted, sd, known.y[places], known.position[places], drawn)
@@ -111,9 +111,15 @@ def fit_models(
 
 
 def believed(forms: Sequence[Form], tests: Sequence[Verdict]) -> str:
-    """Return the name of the form whose recent predictions were better; of the more evidence, while there are none."""
+    """Return the name of the form whose recent predictions were better; of the more evidence, while there are none.
+
+    Each form's sds are multiplied by what makes the best of them: one that is nearer, but too sure, is still nearer.
+    """
     recent = tests[len(tests) // 2 :]
-    scores = {form.name: sum(test.scores.get(form.name, NO_PREDICTION) for test in recent) for form in forms}
+    scores = {
+        form.name: float(np.max(sum((test.scores.get(form.name, NO_PREDICTION) for test in recent), np.zeros(1))))
+        for form in forms
+    }
     if len(tests) < 2:
         scores = {form.name: scores[form.name] + form.score for form in forms}
     return max(scores, key=lambda name: scores[name])

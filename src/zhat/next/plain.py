@@ -11,14 +11,24 @@ import numpy as np
 from scipy.linalg import LinAlgError
 from scipy.special import log_ndtr
 
-from zhat.core.arrays import BoolArray, FloatArray, IndexArray
+from zhat.core.arrays import FloatArray, IndexArray
 from zhat.core.gp.fit import LengthscalePrior, Search, Structure, spread_and_centre
 from zhat.core.gp.kernels import Covariance
 from zhat.core.gp.process import GaussianProcess
 from zhat.core.heights.walls import Walls
 from zhat.core.space.natural import WIDTH, Space
 from zhat.core.space.torus import columns, embed
-from zhat.next.forms import ALLOWED_MISS, MOST_FITTED, WORST_SCORE, LeftOut, deviations, settled, thinned, walls_of
+from zhat.next.forms import (
+    INFLATIONS,
+    MOST_FITTED,
+    SMALLEST_SD,
+    WORST_SCORE,
+    LeftOut,
+    deviations,
+    settled,
+    thinned,
+    walls_of,
+)
 from zhat.next.polynomial import exact_polynomial
 from zhat.next.sample import Sample
 
@@ -107,6 +117,8 @@ class Plain:
 
     def expected(self, unit: FloatArray) -> FloatArray:
         """Return minus the logarithm of the expected e^{−height}, as far as it can be believed."""
+        if self.is_exact:
+            return self.height(unit)
         gain = np.minimum(0.5 * self.sd(unit) ** 2, LARGEST_GAIN)
         return self._above_floor(unit, self.height(unit) - gain)
 
@@ -133,12 +145,13 @@ class Plain:
         process = GaussianProcess.condition(self.kernels[kind], told.x, told.y, told.noise, "constant")
         return replace(self, process=process, kind=kind)
 
-    def log_score(self, unit: FloatArray, height: FloatArray, noise: FloatArray, limit: FloatArray) -> float:
+    def log_scores(self, unit: FloatArray, height: FloatArray, noise: FloatArray, limit: FloatArray) -> FloatArray:
         """Return how well heights, or that they are above the limit, were predicted: normal ones."""
-        mean, sd = self.height(unit), np.sqrt(self.sd(unit) ** 2 + noise + ALLOWED_MISS**2)
+        mean = self.height(unit)
+        sd = np.sqrt(np.outer(INFLATIONS, self.sd(unit)) ** 2 + noise + SMALLEST_SD**2)
         below = -0.5 * ((np.minimum(height, limit) - mean) / sd) ** 2 - np.log(sd)
         above = log_ndtr((mean - limit) / sd)
-        return float(np.sum(np.maximum(np.where(height < limit, below, above), WORST_SCORE)))
+        return np.asarray(np.sum(np.maximum(np.where(height < limit, below, above), WORST_SCORE), axis=1))
 
 
 def places(space: Space, unit: FloatArray) -> FloatArray:
@@ -162,26 +175,27 @@ def fit_plain(sample: Sample, before: Plain | None, anew: bool) -> Plain | None:
         exact = exact_polynomial(sample, x)
         if exact is not None:
             scores = {POLYNOMIAL: exact[0].log_likelihood()}
-            return Plain(space, *exact, POLYNOMIAL, sample.softening, scores=scores)
+            walls = walls_of(sample, np.flatnonzero(np.isinf(sample.height)))
+            return Plain(space, *exact, POLYNOMIAL, sample.softening, scores=scores, walls=walls)
         anew = anew or (before is not None and before.is_exact)
     noise = np.where(matters, sample.noise, (LIMIT_SHARE * sample.limit) ** 2)
 
-    def told(used: BoolArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        return x[used], sample.values(used) - prior[used], noise[used]
+    values = np.minimum(sample.height, sample.limit) - prior
 
     kinds = kinds_in(space.dim) if anew or before is None else [before.kind]
-    fitted = _fit_kinds(sample, kinds, *told(matters), dict(before.kernels) if before else {})
+    of_those = x[matters], values[matters], noise[matters]
+    fitted = _fit_kinds(sample, kinds, *of_those, dict(before.kernels) if before else {})
     if fitted is None:
         return None
     kind, kernels, scores = fitted
 
-    def condition(used: BoolArray) -> GaussianProcess:
-        return GaussianProcess.condition(kernels[kind], *told(used), "constant")
+    def condition(rows: IndexArray, told: FloatArray, variance: FloatArray) -> GaussianProcess:
+        return GaussianProcess.condition(kernels[kind], x[rows], told, variance, "constant")
 
-    def predict(process: GaussianProcess, far: IndexArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        return process.mean(x[far]), np.sqrt(process.variance(x[far])), sample.limit - prior[far]
+    def predict(process: GaussianProcess, rows: IndexArray) -> tuple[FloatArray, FloatArray]:
+        return process.mean(x[rows]), np.sqrt(process.variance(x[rows]))
 
-    process, rows, cliffs = settled(sample, np.ones(len(x), dtype=bool), condition, predict)
+    process, rows, cliffs = settled(sample, np.ones(len(x), dtype=bool), values, noise, condition, predict)
     return Plain(space, process, rows, kind, sample.softening, kernels, scores, walls_of(sample, cliffs))
 
 

@@ -20,13 +20,24 @@ from zhat.core.ratios.kernel import RatioKernel
 from zhat.core.ratios.process import RatioProcess
 from zhat.core.space.natural import Space
 from zhat.next.charts import Chart
-from zhat.next.forms import ALLOWED_MISS, MOST_FITTED, WORST_SCORE, LeftOut, deviations, settled, thinned, walls_of
+from zhat.next.forms import (
+    INFLATIONS,
+    MOST_FITTED,
+    SMALLEST_SD,
+    WORST_SCORE,
+    LeftOut,
+    deviations,
+    settled,
+    thinned,
+    walls_of,
+)
 from zhat.next.sample import Sample
 
 #: The kinds of process that are compared.
 RATIO_SMOOTHNESSES = (1.5, 2.5, math.inf)
 #: How exactly a far height is believed to be as high as the limit, in the logarithm.
 LIMIT_SD = 0.1
+SMALLEST_SOFTENED = 1e-6
 #: Where nothing is modelled.
 NOT_MODELLED = 1e9
 LARGEST_LOG = 30.0
@@ -154,18 +165,18 @@ class Ratios:
                 parts.append((piece.rows, slope * missed, slope**2 * variance))
         return LeftOut(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
-    def log_score(self, unit: FloatArray, height: FloatArray, noise: FloatArray, limit: FloatArray) -> float:
+    def log_scores(self, unit: FloatArray, height: FloatArray, noise: FloatArray, limit: FloatArray) -> FloatArray:
         """Return how well heights, or that they are above the limit, were predicted: log-normal ones."""
         median, sd = self._heights(unit, 0.0)
         # Softened heights are what is log-normal: above the bottoms of the bowls, and with the prior's height.
         up = self.softening - self.space.log_prior(self.space.natural(unit))
-        softened = np.maximum(median + up, 1e-6)
-        log_sd = np.sqrt(sd**2 + noise + ALLOWED_MISS**2) / softened
-        lower = np.maximum(np.minimum(height, limit) + up, 1e-6)
+        softened = np.maximum(median + up, SMALLEST_SOFTENED)
+        log_sd = np.sqrt(np.outer(INFLATIONS, sd) ** 2 + noise + SMALLEST_SD**2) / softened
+        lower = np.maximum(np.minimum(height, limit) + up, SMALLEST_SOFTENED)
         away = np.log(lower / softened) / log_sd
         below = -0.5 * away**2 - np.log(log_sd) - np.log(lower)
-        above = log_ndtr(-np.log(np.maximum(limit + up, 1e-6) / softened) / log_sd)
-        return float(np.sum(np.maximum(np.where(height < limit, below, above), WORST_SCORE)))
+        above = log_ndtr(-np.log(np.maximum(limit + up, SMALLEST_SOFTENED) / softened) / log_sd)
+        return np.asarray(np.sum(np.maximum(np.where(height < limit, below, above), WORST_SCORE), axis=1))
 
 
 def owners(charts: Sequence[Chart], space: Space, natural: FloatArray) -> IndexArray:
@@ -201,24 +212,23 @@ def _fit_piece(
     if not np.any(matters):
         # A bowl above all that matters: what is there is as good as a wall.
         return Piece(chart, None, None, kernels), np.flatnonzero(mine)
-    told = _Told.of(sample, chart, matters, softening)
+    of_chart = _InChart.of(sample, chart, matters, softening)
     old_kind = None if anew or old is None else old.kind
-    kind, kernels, score = _best_kind(sample, told, matters, kernels, old_kind)
+    kind, kernels, score = _best_kind(sample, of_chart, matters, kernels, old_kind)
 
-    def condition(used: BoolArray) -> RatioProcess:
-        return RatioProcess.condition(kernels[kind], told.z[used], *told.modelled(used))
+    def condition(rows: IndexArray, told: FloatArray, variance: FloatArray) -> RatioProcess:
+        return RatioProcess.condition(kernels[kind], of_chart.z[rows], told, variance)
 
-    def predict(process: RatioProcess, far: IndexArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        z = told.z[far]
-        return process.mean(z), np.sqrt(process.variance(z)), told.log_limit[far]
+    def predict(process: RatioProcess, rows: IndexArray) -> tuple[FloatArray, FloatArray]:
+        return process.mean(of_chart.z[rows]), np.sqrt(process.variance(of_chart.z[rows]))
 
-    process, rows, cliffs = settled(sample, mine, condition, predict)
-    return Piece(told.chart, process, kind, kernels, score, rows), cliffs
+    process, rows, cliffs = settled(sample, mine, *of_chart.modelled(), condition, predict)
+    return Piece(of_chart.chart, process, kind, kernels, score, rows), cliffs
 
 
 @dataclass(frozen=True, eq=False)
-class _Told:
-    """What a piece is told of a sample: points in its coordinates, and log ratios to its bowl."""
+class _InChart:
+    """A sample in the coordinates of a bowl: points, and log ratios to the bowl."""
 
     sample: Sample
     chart: Chart
@@ -232,42 +242,42 @@ class _Told:
         return self.softening + self.sample.lowest - self.chart.bottom
 
     @classmethod
-    def of(cls, sample: Sample, chart: Chart, matters: BoolArray, softening: float) -> _Told:
+    def of(cls, sample: Sample, chart: Chart, matters: BoolArray, softening: float) -> _InChart:
         bottom = sample.lowest + float(np.min(sample.height[matters]))
         z = chart.z(sample.space, sample.natural)
         bowl = 0.5 * np.sum(z**2, axis=1) + softening
         return cls(sample, replace(chart, bottom=bottom), z, bowl, softening)
 
-    def modelled(self, used: BoolArray) -> tuple[FloatArray, FloatArray]:
+    def modelled(self) -> tuple[FloatArray, FloatArray]:
         """Return log ratios and their noise variances; those of far heights are at the limit, more or less."""
-        softened = self.sample.values(used) + self.up
-        noise = np.where(self.sample.matters[used], self.sample.noise[used] / softened**2, LIMIT_SD**2)
-        return np.log(softened / self.bowl[used]), noise
-
-    @property
-    def log_limit(self) -> FloatArray:
-        """The log ratios of heights at the limit."""
-        return np.asarray(np.log((self.sample.limit + self.up) / self.bowl))
+        # Heights in other bowls may be below the bottom of this one; nobody asks for them here.
+        softened = np.maximum(np.minimum(self.sample.height, self.sample.limit) + self.up, SMALLEST_SOFTENED)
+        noise = np.where(self.sample.matters, self.sample.noise / softened**2, LIMIT_SD**2)
+        return np.log(softened / self.bowl), noise
 
 
 def _best_kind(
-    sample: Sample, told: _Told, kept: BoolArray, kernels: Mapping[RatioKind, RatioKernel], kind: RatioKind | None
+    sample: Sample,
+    of_chart: _InChart,
+    kept: BoolArray,
+    kernels: Mapping[RatioKind, RatioKernel],
+    kind: RatioKind | None,
 ) -> tuple[RatioKind, dict[RatioKind, RatioKernel], float]:
     """Return the kind of process with the most evidence, or that one, all kernels and its evidence of these heights."""
-    values, noise = told.modelled(kept)
-    size = math.sqrt(float(np.sum(np.var(told.z[kept], axis=0)))) or 1.0
+    values, noise = (column[kept] for column in of_chart.modelled())
+    size = math.sqrt(float(np.sum(np.var(of_chart.z[kept], axis=0)))) or 1.0
     structures = (False, True)[: min(sample.space.dim, 2)]
     kinds = (
         [RatioKind(nu, per_axis) for nu in RATIO_SMOOTHNESSES for per_axis in structures] if kind is None else [kind]
     )
     rows = thinned(sample.height[kept], MOST_FITTED)
-    z, found = told.z[kept][rows], dict(kernels)
+    z, found = of_chart.z[kept][rows], dict(kernels)
     scores: dict[RatioKind, float] = {}
     for kind in kinds:
-        fit = fit_ratio(z, values[rows], noise[rows], kind, told.softening, size, kernels.get(kind))
+        fit = fit_ratio(z, values[rows], noise[rows], kind, of_chart.softening, size, kernels.get(kind))
         found[kind] = fit.kernel
         scores[kind] = fit.score - 0.5 * (len(fit.kernel.lengthscale) + 2) * math.log(len(rows))
     best = max(scores, key=lambda kind: scores[kind])
     # As a density of heights instead of log ratios, and of all of them.
-    score = scores[best] - float(np.sum(np.log(sample.values(kept)[rows] + told.up)))
+    score = scores[best] - float(np.sum(np.log(sample.height[kept][rows] + of_chart.up)))
     return best, found, score * float(np.sum(kept)) / len(rows)

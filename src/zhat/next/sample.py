@@ -78,10 +78,6 @@ class Sample:
         """
         return 0.5 * self.space.dim + 1.0 + 3.0 * self.noise_std
 
-    def values(self, believed: BoolArray) -> FloatArray:
-        """Return what is believed of these heights: those that matter as they are, others at the limit."""
-        return np.minimum(self.height[believed], self.limit)
-
 
 def smallest_limit(dim: int) -> float:
     """Return the height above which an integrand of so many axes hardly matters, at the least."""

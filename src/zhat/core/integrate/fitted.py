@@ -18,10 +18,14 @@ from zhat.core.arrays import FloatArray, Surface, sobol
 from zhat.core.integrate.bend import fitted_bend
 from zhat.core.integrate.mixture import DEGREES, Mixture, Part
 from zhat.core.integrate.quadrature import LogIntegral
+from zhat.core.integrate.smc import resampled
 from zhat.core.logspace import effective_sample_size, log_mean_exp
 
 #: Steps of expectation and maximisation from the parts' first places.
 STEPS = 4
+#: There are at most so many parts, and one is split if the log density of other particles gains more than this.
+MOST_PARTS = 16
+SPLIT_GAIN = 0.01
 #: Parts of a smaller share are left out; what is added to covariances, as a share of their mean variance.
 SMALLEST_SHARE = 0.01
 RIDGE = 1e-9
@@ -32,8 +36,6 @@ SCRAMBLES = 8
 FIRST_POINTS = 512
 #: Weights that are worth a smaller share of the points will not be much better with more of them.
 HOPELESS_SHARE = 0.03
-#: Steps that differ by less are the same but for rounding.
-SAME_STEP = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,13 +47,17 @@ class Weighed:
     log_weights: FloatArray
     log_integral: LogIntegral
 
+    def drawn(self, n: int, generator: np.random.Generator) -> FloatArray:
+        """Return ``n`` of the points, as often as their weights say."""
+        return self.points[resampled(self.log_weights, generator, n)]
+
 
 def fitted_to(particles: FloatArray, mixture: Mixture) -> Mixture:
     """Return a mixture fitted to particles in scores, from the parts of another one that have any.
 
-    Parts are bent where that makes particles likelier that it was not fitted to.
+    Parts are split in two, and bent, where that makes particles likelier that they were not fitted to.
     """
-    mixture = _maximised(particles, mixture)
+    mixture = _maximised(particles, _split(particles, mixture))
     log_terms = mixture.log_terms(particles)
     shares = np.exp(log_terms - np.logaddexp.reduce(log_terms, axis=0))
     steps = (mixture.space.difference(particles, part.centre) for part in mixture.parts)
@@ -82,6 +88,35 @@ def _maximised(particles: FloatArray, mixture: Mixture) -> Mixture:
         whole = sum(part.share for part in parts)
         mixture = Mixture(space, tuple(Part(part.centre, part.root, part.share / whole) for part in parts))
     return mixture
+
+
+def _split(particles: FloatArray, mixture: Mixture) -> Mixture:
+    """Return the mixture with parts split in two, the largest first, as long as that fits better."""
+    told, judged = particles[::2], particles[1::2]
+    mixture = _maximised(told, mixture)
+    best, whole = float(np.mean(mixture.log_density(judged))), 0
+    while whole < len(mixture.parts) < MOST_PARTS:
+        # Those that are better whole come first.
+        candidates = sorted(mixture.parts[whole:], key=lambda part: -part.share)
+        halves = _halves(candidates[0])
+        others = (*mixture.parts[:whole], *candidates[1:])
+        found = _maximised(told, replace(mixture, parts=(*others, *halves)))
+        score = float(np.mean(found.log_density(judged)))
+        if score > best + SPLIT_GAIN:
+            mixture, best, whole = found, score, 0
+        else:
+            mixture = replace(mixture, parts=(*mixture.parts[:whole], *candidates))
+            whole += 1
+    return mixture
+
+
+def _halves(part: Part) -> list[Part]:
+    """Return two parts that are a part cut across its longest axis."""
+    values, vectors = np.linalg.eigh(part.root @ part.root.T)
+    # Half of a normal has its mean at √(2/π), and 1 − 2/π of the variance.
+    step = math.sqrt(2.0 / math.pi * values[-1]) * vectors[:, -1]
+    root = np.asarray(np.linalg.cholesky(part.root @ part.root.T - np.outer(step, step)), dtype=float)
+    return [Part(part.centre + sign * step, root, 0.5 * part.share) for sign in (-1.0, 1.0)]
 
 
 def _bent(part: Part, steps: FloatArray, shares: FloatArray) -> Part:
@@ -130,13 +165,12 @@ def _scramble(
     steps = [_of_part(part, k, generator) for part, k in zip(mixture.parts, counts, strict=True)]
     centres = np.repeat([part.centre for part in mixture.parts], counts, axis=0)
     points = space.wrapped(centres + np.vstack(steps))
+    inside = mixture.is_inside(points, centres, np.vstack(steps))
     # The shares as they are with whole numbers of points.
     parts = (replace(part, share=k / len(points)) for part, k in zip(mixture.parts, counts, strict=True))
     heights = height(points)
     log_weights = -heights - Mixture(space, tuple(parts)).log_density(points)
-    # A part's density is known within a period around its centre only, and within the scores that there are.
-    outside = np.any(np.abs(space.difference(points, centres) - np.vstack(steps)) > SAME_STEP, axis=1)
-    return points, heights, np.where(outside, -math.inf, log_weights)
+    return points, heights, np.where(inside, log_weights, -math.inf)
 
 
 def _of_part(part: Part, n: int, generator: np.random.Generator) -> FloatArray:

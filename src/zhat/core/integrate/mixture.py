@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import gammaln
 
-from zhat.core.arrays import FloatArray
+from zhat.core.arrays import BoolArray, FloatArray
 from zhat.core.integrate.bend import Bend
 from zhat.core.space.natural import Space
 
 #: Degrees of freedom of the parts.
 DEGREES = 5.0
+#: Steps that differ by less are the same but for rounding.
+SAME_STEP = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,13 +64,27 @@ class Mixture:
     space: Space
     parts: tuple[Part, ...]
 
-    def draw(self, n: int, generator: np.random.Generator) -> FloatArray:
-        """Return ``n`` draws, in random order."""
-        dim, found = self.space.dim, []
+    def draw(self, n: int, generator: np.random.Generator) -> tuple[FloatArray, BoolArray]:
+        """Return ``n`` draws, in random order, and which of them count.
+
+        A part's density is known within a period around its centre only, and within the scores that there are.
+        """
+        dim, found, counts = self.space.dim, [], []
         for part, k in zip(self.parts, generator.multinomial(n, [part.share for part in self.parts]), strict=True):
             stretch = np.sqrt(DEGREES / generator.chisquare(DEGREES, size=k))
-            found.append(part.centre + part.steps(generator.standard_normal((k, dim)) * stretch[:, None]))
-        return self.space.wrapped(generator.permutation(np.vstack(found)))
+            steps = part.steps(generator.standard_normal((k, dim)) * stretch[:, None])
+            found.append(self.space.wrapped(part.centre + steps))
+            counts.append(self.is_inside(found[-1], part.centre, steps))
+        order = generator.permutation(n)
+        return np.vstack(found)[order], np.concatenate(counts)[order]
+
+    def is_inside(self, points: FloatArray, centres: FloatArray, steps: FloatArray) -> BoolArray:
+        """Return which points are where these steps from the centres led, and not carried elsewhere."""
+        return np.asarray(np.all(np.abs(self.space.difference(points, centres) - steps) < SAME_STEP, axis=1))
+
+    def unbent(self) -> Mixture:
+        """Return the same with elliptical parts."""
+        return replace(self, parts=tuple(replace(part, bend=None) for part in self.parts))
 
     def log_terms(self, scores: FloatArray) -> FloatArray:
         """Return the logarithms of the parts' densities times their shares at the rows of ``scores``, a row a part."""

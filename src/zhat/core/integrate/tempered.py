@@ -19,19 +19,17 @@ from zhat.core.integrate.smc import (
     MAX_STAGES,
     Population,
     ancestral_variance,
-    importance_draws,
     next_step,
     resampled,
 )
 from zhat.core.integrate.target import (
     GRID_DIM,
-    SMALLEST_ESS_SHARE,
     Effort,
     GridTarget,
     PoolTarget,
     Target,
 )
-from zhat.core.logspace import effective_sample_size, log_mean_exp, relative_standard_error
+from zhat.core.logspace import log_mean_exp
 from zhat.core.space.natural import Space
 
 #: Sweeps of moves at a temperature on the way.
@@ -43,6 +41,8 @@ LARGEST_GRID_ERROR = 1e-3
 QUASI_RANDOM_TOLERANCE = 3e-4
 GOOD_ERROR = 3e-3
 DIFFERENT = 4.0
+#: How often a mixture is fitted again at most.
+REFITS = 2
 
 
 def tempered_particles(
@@ -53,11 +53,13 @@ def tempered_particles(
     The integral is that of e^{−h} over the scores.
     """
     n += n % 2
-    points = mixture.draw(n, generator)
+    points, inside = mixture.draw(n, generator)
+    ancestors: IndexArray = resampled(np.where(inside, 0.0, -math.inf), generator)
+    points = points[ancestors]
     log_start, heights = mixture.log_density(points), height(points)
-    ancestors: IndexArray = np.arange(n)
-    beta, log_integral, acceptance, relative_variance, n_points = 0.0, 0.0, 1.0, 0.0, n
-    for n_resampled in range(MAX_STAGES):
+    beta, acceptance, relative_variance, n_points = 0.0, 1.0, 0.0, n
+    log_integral = math.log(np.mean(inside))
+    for n_resampled in range(1, MAX_STAGES + 1):
         gap = heights + log_start
         step = next_step(gap, 1.0 - beta)
         log_weights = -step * gap
@@ -115,9 +117,9 @@ def _move(
 def located_target(surface: Surface, mixture: Mixture, generator: np.random.Generator, effort: Effort) -> Target:
     """Return e^{−g}/Z of a surface on the unit cube, given about where it is.
 
-    Particles find the integrand. To three dimensions cells around them give the integral, above that quasi-random
-    points from a mixture fitted to them; where no such mixture fits well, it is these, draws around each of the
-    particles or the particles themselves, whichever have the smallest error.
+    Particles find the integrand. To three dimensions cells around them give the integral; above that quasi-random
+    points from a mixture fitted to them, and fitted again to these points as they were weighed if the error is not
+    small; and where that is worth less than the particles, the particles themselves.
     """
     space = mixture.space
 
@@ -131,24 +133,21 @@ def located_target(surface: Surface, mixture: Mixture, generator: np.random.Gene
         if grid.log_integral.error < LARGEST_GRID_ERROR:
             return grid
     tolerance = max(effort.tolerance, QUASI_RANDOM_TOLERANCE)
-    by_particles = population.log_integral + space.log_volume
-    found = weighed(height, fitted_to(population.points, mixture), tolerance, effort.pool_points, generator)
-    value, error = found.log_integral.value + space.log_volume, found.log_integral.error
+    mixture = fitted_to(population.points, mixture)
+    found = weighed(height, mixture, tolerance, effort.pool_points, generator)
+    for _ in range(REFITS):
+        if found.log_integral.error < max(tolerance, GOOD_ERROR):
+            break
+        mixture = fitted_to(found.drawn(len(particles), generator), mixture.unbent())
+        again = weighed(height, mixture, tolerance, effort.pool_points, generator)
+        if again.log_integral.error < found.log_integral.error:
+            found = again
+    by_particles, value = population.log_integral + space.log_volume, found.log_integral.value + space.log_volume
+    error = found.log_integral.error
     error += max(abs(value - by_particles) - DIFFERENT * population.relative_error, 0.0)
     n_points = population.n_points + found.log_integral.n_points
-    by_mixture = LogIntegral(value, error, n_points, found.log_integral.method)
-    if error < max(tolerance, GOOD_ERROR):
-        return _pool(space, found, by_mixture)
-    points, heights, log_weights = importance_draws(
-        surface, 1.0, particles, effort.pool_points, generator, space.periodic
-    )
-    n_points += len(points)
-    around = relative_standard_error(log_weights)
-    if effective_sample_size(log_weights) > SMALLEST_ESS_SHARE * len(points) and around < error:
-        integral = LogIntegral(log_mean_exp(log_weights), around, n_points, "importance")
-        return PoolTarget(points, heights, log_weights, integral)
-    if error < population.relative_error:
-        return _pool(space, found, by_mixture)
+    if error < max(population.relative_error, GOOD_ERROR):
+        return _pool(space, found, LogIntegral(value, error, n_points, found.log_integral.method))
     integral = LogIntegral(by_particles, population.relative_error, n_points, "smc")
     return PoolTarget(particles, surface(particles), np.zeros(len(particles)), integral)
 
