@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import multivariate_t
 
 from zhat.core.integrate.cells import AdaptiveGrid
-from zhat.core.integrate.fitted import WIDER, Weighed, fitted_to, weighed
+from zhat.core.integrate.fitted import WIDER_PART, Weighed, fitted_to, weighed
 from zhat.core.integrate.mixture import DEGREES, Mixture, Part
 from zhat.core.integrate.quadrature import LogIntegral
 from zhat.core.space.natural import WIDTH, Space
@@ -72,7 +72,7 @@ def test_parts_go_to_the_modes_and_those_with_none_are_left_out():
     assert [inner.share, outer.share] == pytest.approx([0.25, 0.75], abs=0.01)
     for part, mode, sd in zip((inner, outer), modes, (0.1, 0.3), strict=True):
         assert part.centre == pytest.approx(mode, abs=0.05)
-        assert np.sqrt(np.diag(part.root @ part.root.T)) == pytest.approx([WIDER * sd] * 2, rel=0.15)
+        assert np.sqrt(np.diag(part.root @ part.root.T)) == pytest.approx([WIDER_PART * sd] * 2, rel=0.15)
 
 
 def test_a_part_is_split_along_what_no_ellipse_is_and_a_normal_is_not():

@@ -27,7 +27,7 @@ MOST_FITTED = 256
 LARGEST_SQUARE = 100.0
 #: What the sds of predictions may be multiplied by, to see which fits what was seen; and no sd of a height is smaller.
 INFLATIONS = np.array([1.0, 3.0, 10.0, 30.0, 100.0, 1000.0])
-SMALLEST_SD = 1e-9
+SMALLEST_SCORED_SD = 1e-9
 
 
 class LeftOut(NamedTuple):

@@ -21,7 +21,7 @@ from zhat.core.space.torus import columns, embed
 from zhat.next.forms import (
     INFLATIONS,
     MOST_FITTED,
-    SMALLEST_SD,
+    SMALLEST_SCORED_SD,
     WORST_SCORE,
     LeftOut,
     deviations,
@@ -148,7 +148,7 @@ class Plain:
     def log_scores(self, unit: FloatArray, height: FloatArray, noise: FloatArray, limit: FloatArray) -> FloatArray:
         """Return how well heights, or that they are above the limit, were predicted: normal ones."""
         mean = self.height(unit)
-        sd = np.sqrt(np.outer(INFLATIONS, self.sd(unit)) ** 2 + noise + SMALLEST_SD**2)
+        sd = np.sqrt(np.outer(INFLATIONS, self.sd(unit)) ** 2 + noise + SMALLEST_SCORED_SD**2)
         below = -0.5 * ((np.minimum(height, limit) - mean) / sd) ** 2 - np.log(sd)
         above = log_ndtr((mean - limit) / sd)
         return np.asarray(np.sum(np.maximum(np.where(height < limit, below, above), WORST_SCORE), axis=1))

@@ -36,13 +36,13 @@ ANYWHERE = {"ratios": 0.2, "plain": 0.6}
 #: Draws of a bowl that tell where it is in scores; bowls are drawn a little wider than they are, and the volumes of all
 #: of them count for this share of where particles begin.
 N_OF_BOWL = 200
-WIDER = 1.3
+WIDER_BOWL = 1.3
 BY_VOLUME = 0.8
 #: Nothing is asked of a surrogate where its heights are higher than this above its lowest.
-HIGHEST = 80.0
+HIGHEST_ASKED = 80.0
 #: A bowl follows the draws if there are so many for each coefficient, and predictions there were not off by more.
 DRAWS_AN_AXIS = 10
-LARGEST_MISS = 1.5
+LARGEST_SCORE_OF_BOWL = 1.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ def surface_of(heights: Surface, form: Form, failing: Walls | None = None) -> Su
 
     def surface(unit: FloatArray) -> FloatArray:
         found = heights(unit)
-        near = np.flatnonzero(found < np.min(found, initial=0.0) + HIGHEST)
+        near = np.flatnonzero(found < np.min(found, initial=0.0) + HIGHEST_ASKED)
         for walls in (form.walls, failing):
             if walls is not None and len(near):
                 found[near] += walls.height(unit[near])
@@ -97,7 +97,7 @@ def _mixture(space: Space, charts: Sequence[Chart], anywhere: float, lowest: flo
     mass = np.exp(log_mass - np.max(log_mass))
     shares = BY_VOLUME * mass / np.sum(mass) + (1.0 - BY_VOLUME) / len(charts)
     for chart, share in zip(charts, shares, strict=True):
-        draws = chart.centre + WIDER * generator.standard_normal((N_OF_BOWL, space.dim)) @ chart.root.T
+        draws = chart.centre + WIDER_BOWL * generator.standard_normal((N_OF_BOWL, space.dim)) @ chart.root.T
         scores = space.scores(space.unit_of_natural(space.reflected(draws)))
         middle = space.scores(space.unit_of_natural(chart.centre[None, :].copy()))[0]
         steps = space.difference(scores, middle)
@@ -126,7 +126,7 @@ def next_points(
     candidates = candidates[~np.any(np.all(candidates[:, None, :] == chosen, axis=2), axis=1)]
     # Far above all that matters a surrogate may be off by any number.
     of_candidates, of_chosen = best.height(candidates), best.height(chosen)
-    highest = float(np.min(of_candidates)) + HIGHEST
+    highest = float(np.min(of_candidates)) + HIGHEST_ASKED
     candidates, known = candidates[of_candidates < highest], chosen[of_chosen < highest]
     region = view.target.region(N_REGION).equally_weighted(N_REGION).points
     noise = models.sample.noise_std**2
@@ -196,7 +196,7 @@ def charts_after(
     found = []
     for number, chart in enumerate(charts):
         mine, here = natural[owner == number], missed[of_points == number]
-        wrong = len(here) > 0 and float(np.sqrt(np.mean(np.clip(here, -9.0, 9.0) ** 2))) > LARGEST_MISS
+        wrong = len(here) > 0 and float(np.sqrt(np.mean(np.clip(here, -9.0, 9.0) ** 2))) > LARGEST_SCORE_OF_BOWL
         if len(mine) < DRAWS_AN_AXIS * (space.dim + 1) or wrong:
             found.append(chart_refitted(chart, sample, np.flatnonzero((own == number) & since & sample.matters)))
         else:

@@ -23,7 +23,7 @@ from zhat.next.charts import Chart
 from zhat.next.forms import (
     INFLATIONS,
     MOST_FITTED,
-    SMALLEST_SD,
+    SMALLEST_SCORED_SD,
     WORST_SCORE,
     LeftOut,
     deviations,
@@ -171,7 +171,7 @@ class Ratios:
         # Softened heights are what is log-normal: above the bottoms of the bowls, and with the prior's height.
         up = self.softening - self.space.log_prior(self.space.natural(unit))
         softened = np.maximum(median + up, SMALLEST_SOFTENED)
-        log_sd = np.sqrt(np.outer(INFLATIONS, sd) ** 2 + noise + SMALLEST_SD**2) / softened
+        log_sd = np.sqrt(np.outer(INFLATIONS, sd) ** 2 + noise + SMALLEST_SCORED_SD**2) / softened
         lower = np.maximum(np.minimum(height, limit) + up, SMALLEST_SOFTENED)
         away = np.log(lower / softened) / log_sd
         below = -0.5 * away**2 - np.log(log_sd) - np.log(lower)

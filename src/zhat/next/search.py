@@ -21,7 +21,7 @@ STEPS_A_LAP = 3
 #: The share of the budget that may be spent when the first search ends.
 LARGEST_SHARE = 0.8
 #: A ridge is so much higher than both ends of the way; a surrogate is asked at so many places of it.
-RIDGE = 1.0
+RIDGE_HEIGHT = 1.0
 N_ON_THE_WAY = 24
 
 #: Heights in natural coordinates, as far as a surrogate knows them: λ times the energy and the prior's.
@@ -161,7 +161,7 @@ def basin_of(basins: tuple[Basin, ...], place: FloatArray, space: Space, landsca
     for number, basin in enumerate(basins):
         bottom = basin.descent.best
         height = landscape(bottom + shares * space.difference(place[None, :], bottom))
-        if np.max(height) < max(height[0], height[-1]) + RIDGE:
+        if np.max(height) < max(height[0], height[-1]) + RIDGE_HEIGHT:
             return number
     return None
 

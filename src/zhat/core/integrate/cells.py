@@ -21,7 +21,7 @@ FIRST_GRID_CELLS = {1: 16, 2: 8, 3: 4}
 #: Splits go on in portions of about this many points, so that each is decided on what the last one found.
 POINTS_A_ROUND = 32_768
 #: A fair share of particles, and how many of their standard deviations wide a cell with these may be.
-FAIR_SHARE = 0.02
+SHARE_OF_PARTICLES = 0.02
 CELL_SPREADS = 8.0
 #: Narrower cells are not split: there are hardly numbers left between the nodes of one.
 SMALLEST_WIDTH = 2.0**-46
@@ -95,7 +95,7 @@ class AdaptiveGrid(GaussCells):
 
         So an integrand that is found is not lost between the nodes.
         """
-        fewest = max(2, int(FAIR_SHARE * len(particles)))
+        fewest = max(2, int(SHARE_OF_PARTICLES * len(particles)))
         while True:
             # On the border of two cells a particle is in both.
             inside = [

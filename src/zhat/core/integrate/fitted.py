@@ -22,7 +22,7 @@ from zhat.core.integrate.smc import resampled
 from zhat.core.logspace import effective_sample_size, log_mean_exp
 
 #: Steps of expectation and maximisation from the parts' first places.
-STEPS = 4
+FITTING_STEPS = 4
 #: There are at most so many parts, and one is split if the log density of other particles gains more than this.
 MOST_PARTS = 16
 SPLIT_GAIN = 0.01
@@ -30,7 +30,7 @@ SPLIT_GAIN = 0.01
 SMALLEST_SHARE = 0.01
 RIDGE = 1e-9
 #: The mixture is a little wider than the particles.
-WIDER = 1.1
+WIDER_PART = 1.1
 #: Independent sets of points, and how many points each has to begin with.
 SCRAMBLES = 8
 FIRST_POINTS = 512
@@ -57,18 +57,20 @@ def fitted_to(particles: FloatArray, mixture: Mixture) -> Mixture:
 
     Parts are split in two, and bent, where that makes particles likelier that they were not fitted to.
     """
-    mixture = _maximised(particles, _split(particles, mixture))
-    log_terms = mixture.log_terms(particles)
-    shares = np.exp(log_terms - np.logaddexp.reduce(log_terms, axis=0))
-    steps = (mixture.space.difference(particles, part.centre) for part in mixture.parts)
-    parts = (_bent(*one) for one in zip(mixture.parts, steps, shares, strict=True))
-    return replace(mixture, parts=tuple(parts))
+    told, judged = particles[::2], particles[1::2]
+    whole = _maximised(told, mixture)
+    split = _split(told, judged, whole)
+    if len(split.parts) > len(whole.parts):
+        # What takes many ellipses may be one that is bent.
+        gain = _bent(told, split).log_density(judged) - _bent(told, whole).log_density(judged)
+        whole = split if float(np.mean(gain)) > SPLIT_GAIN else whole
+    return _bent(particles, _maximised(particles, whole))
 
 
 def _maximised(particles: FloatArray, mixture: Mixture) -> Mixture:
     """Return the mixture after some steps of expectation and maximisation."""
     space, dim = mixture.space, particles.shape[1]
-    for _ in range(STEPS):
+    for _ in range(FITTING_STEPS):
         log_terms = mixture.log_terms(particles)
         shares = np.exp(log_terms - np.logaddexp.reduce(log_terms, axis=0))
         parts = []
@@ -81,7 +83,7 @@ def _maximised(particles: FloatArray, mixture: Mixture) -> Mixture:
             centred = steps - middle
             covariance = (share[:, None] * centred).T @ centred / total
             covariance += (RIDGE * float(np.trace(covariance)) / dim + 1e-300) * np.eye(dim)
-            root = WIDER * np.asarray(np.linalg.cholesky(covariance), dtype=float)
+            root = WIDER_PART * np.asarray(np.linalg.cholesky(covariance), dtype=float)
             parts.append(Part(part.centre + middle, root, total))
         if not parts:
             return mixture
@@ -90,23 +92,21 @@ def _maximised(particles: FloatArray, mixture: Mixture) -> Mixture:
     return mixture
 
 
-def _split(particles: FloatArray, mixture: Mixture) -> Mixture:
-    """Return the mixture with parts split in two, the largest first, as long as that fits better."""
-    told, judged = particles[::2], particles[1::2]
-    mixture = _maximised(told, mixture)
-    best, whole = float(np.mean(mixture.log_density(judged))), 0
-    while whole < len(mixture.parts) < MOST_PARTS:
+def _split(told: FloatArray, judged: FloatArray, mixture: Mixture) -> Mixture:
+    """Return a mixture with parts split in two, the largest first, as long as that fits better."""
+    best, n_whole = float(np.mean(mixture.log_density(judged))), 0
+    while n_whole < len(mixture.parts) < MOST_PARTS:
         # Those that are better whole come first.
-        candidates = sorted(mixture.parts[whole:], key=lambda part: -part.share)
+        candidates = sorted(mixture.parts[n_whole:], key=lambda part: -part.share)
         halves = _halves(candidates[0])
-        others = (*mixture.parts[:whole], *candidates[1:])
+        others = (*mixture.parts[:n_whole], *candidates[1:])
         found = _maximised(told, replace(mixture, parts=(*others, *halves)))
         score = float(np.mean(found.log_density(judged)))
         if score > best + SPLIT_GAIN:
-            mixture, best, whole = found, score, 0
+            mixture, best, n_whole = found, score, 0
         else:
-            mixture = replace(mixture, parts=(*mixture.parts[:whole], *candidates))
-            whole += 1
+            mixture = replace(mixture, parts=(*mixture.parts[:n_whole], *candidates))
+            n_whole += 1
     return mixture
 
 
@@ -119,7 +119,15 @@ def _halves(part: Part) -> list[Part]:
     return [Part(part.centre + sign * step, root, 0.5 * part.share) for sign in (-1.0, 1.0)]
 
 
-def _bent(part: Part, steps: FloatArray, shares: FloatArray) -> Part:
+def _bent(particles: FloatArray, mixture: Mixture) -> Mixture:
+    """Return a mixture with those of its parts bent that fit particles better so."""
+    log_terms = mixture.log_terms(particles)
+    shares = np.exp(log_terms - np.logaddexp.reduce(log_terms, axis=0))
+    steps = (mixture.space.difference(particles, part.centre) for part in mixture.parts)
+    return replace(mixture, parts=tuple(map(_bent_part, mixture.parts, steps, shares)))
+
+
+def _bent_part(part: Part, steps: FloatArray, shares: FloatArray) -> Part:
     """Return a part as it fits these steps from its centre best: elliptical, or bent."""
     told, judged = slice(None, None, 2), slice(1, None, 2)
     values, vectors = np.linalg.eigh(part.root @ part.root.T)
@@ -128,11 +136,11 @@ def _bent(part: Part, steps: FloatArray, shares: FloatArray) -> Part:
     best, choice = float(shares[judged] @ part.log_density(steps[judged])), part
     for root, scales_change in product((part.root, principal), (False, True)):
         white = np.linalg.solve(root, steps.T).T
-        bend = fitted_bend(white[told], shares[told], scales_change).widened(WIDER)
+        bend = fitted_bend(white[told], shares[told], scales_change).widened(WIDER_PART)
         score = float(shares[judged] @ replace(part, root=root, bend=bend).log_density(steps[judged]))
         if score > best:
             best = score
-            choice = replace(part, root=root, bend=fitted_bend(white, shares, scales_change).widened(WIDER))
+            choice = replace(part, root=root, bend=fitted_bend(white, shares, scales_change).widened(WIDER_PART))
     return choice
 
 

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from zhat.core.arrays import FloatArray, IndexArray, Surface
+from zhat.core.arrays import FloatArray, Surface
 from zhat.core.integrate.fitted import Weighed, fitted_to, weighed
 from zhat.core.integrate.mixture import Mixture
 from zhat.core.integrate.quadrature import LogIntegral
@@ -53,13 +53,11 @@ def tempered_particles(
     The integral is that of e^{−h} over the scores.
     """
     n += n % 2
-    points, inside = mixture.draw(n, generator)
-    ancestors: IndexArray = resampled(np.where(inside, 0.0, -math.inf), generator)
-    points = points[ancestors]
+    points, share = _starts(mixture, n, generator)
     log_start, heights = mixture.log_density(points), height(points)
     beta, acceptance, relative_variance, n_points = 0.0, 1.0, 0.0, n
-    log_integral = math.log(np.mean(inside))
-    for n_resampled in range(1, MAX_STAGES + 1):
+    log_integral, ancestors = math.log(share), np.arange(n)
+    for n_resampled in range(MAX_STAGES):
         gap = heights + log_start
         step = next_step(gap, 1.0 - beta)
         log_weights = -step * gap
@@ -74,8 +72,20 @@ def tempered_particles(
         if beta == 1.0:
             break
     counts = np.bincount(ancestors, minlength=n).astype(float)
+    # The share of draws that count is that of a binomial.
+    relative_variance += (1.0 - share) / n
     error = math.sqrt(relative_variance) if beta == 1.0 else math.inf
     return Population(points, heights, log_integral, error, acceptance, float(n / np.sum(counts**2)), n_points)
+
+
+def _starts(mixture: Mixture, n: int, generator: np.random.Generator) -> tuple[FloatArray, float]:
+    """Return ``n`` draws from a mixture that count, and the share of all draws that do."""
+    found, n_drawn, n_found = [], 0, 0
+    while n_found < n:
+        points, inside = mixture.draw(n, generator)
+        found.append(points[inside])
+        n_drawn, n_found = n_drawn + n, n_found + len(found[-1])
+    return np.vstack(found)[:n], n_found / n_drawn
 
 
 def _move(
