@@ -9,8 +9,9 @@ from scipy.integrate import quad
 import zhat
 from zhat.auto.adaptive import last_round
 from zhat.auto.correction import correction
-from zhat.auto.knowledge import Seen, knowledge
+from zhat.auto.knowledge import knowledge
 from zhat.core.integrate.target import THOROUGH
+from zhat.protocol.remembered import Seen
 
 
 def energy(x):

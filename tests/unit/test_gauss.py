@@ -8,13 +8,13 @@ import pytest
 
 import zhat
 from zhat.auto.gauss import gauss_rule, has_rule, n_nodes, nearest_nodes, rule, rule_value, with_checks
-from zhat.auto.knowledge import Seen
 from zhat.core.heights.coordinates import Coordinates
 from zhat.core.heights.heights import Heights
 from zhat.core.heights.models import ModelSpec, Surrogate, fit_model
 from zhat.estimators import Task, named
 from zhat.problem.evaluations import Evaluations, Outcome
 from zhat.problem.points import Points
+from zhat.protocol.remembered import Seen
 
 BUDGET = 64
 

@@ -91,8 +91,8 @@ def test_what_is_forgotten_is_made_again_and_is_the_same(monkeypatch):
     forget_everything(monkeypatch)
     found = Adaptive().estimate(task, facts)
     forget_everything(monkeypatch)
-    monkeypatch.setattr("zhat.auto.remembered.MOST", 1)
-    monkeypatch.setattr("zhat.auto.remembered.FEWEST", 1)
+    monkeypatch.setattr("zhat.protocol.remembered.MOST", 1)
+    monkeypatch.setattr("zhat.protocol.remembered.FEWEST", 1)
     assert Adaptive().estimate(task, facts).log_z == found.log_z
     assert len(rounds._remembered) == 1
     assert Adaptive().estimate(task, facts).diagnostics == found.diagnostics

@@ -7,11 +7,11 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import norm
 
-from zhat.auto.knowledge import Knowledge
 from zhat.core.search.trust_region import Descent
 from zhat.core.space.natural import Space
 from zhat.next.charts import Chart, chart_of_descent, chart_of_draws, chart_refitted
 from zhat.next.forms import INFLATIONS, deviations, thinned
+from zhat.next.known import Known
 from zhat.next.models import Verdict, believed, fit_models, knows_nothing, surprise
 from zhat.next.plain import fit_plain
 from zhat.next.ratios import fit_ratios, owners
@@ -228,8 +228,9 @@ def test_the_form_that_predicted_better_is_believed(sample):
 def test_predictions_are_put_to_the_test(sample):
     models = fit_models(sample, [CHART], None, True, ())
     unit = near_the_mode(30, 13, spread=0.06)
+    places, nowhere = np.arange(30), np.empty((0, unit.shape[1]))
     right, wrong = (
-        models.test(Knowledge(unit, energy, np.zeros(30), np.arange(30.0), 30), np.arange(30), np.arange(30) < 3)
+        models.test(Known(sample.space, unit, energy, np.zeros(30), places, places, 30, nowhere), places, places < 3)
         for energy in (likelihood(unit), likelihood(unit) + 5.0)
     )
     assert right.observed - right.predicted == pytest.approx(np.zeros(30), abs=0.5)

@@ -5,12 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from zhat.auto.knowledge import Seen, knowledge
 from zhat.core.search.trust_region import Descent
 from zhat.core.space.natural import Space
+from zhat.next.known import known_of
 from zhat.next.sample import Sample
 from zhat.next.search import Basin, Search, basin_of
 from zhat.problem.task import Task
+from zhat.protocol.remembered import Seen
 
 SPACE = Space(2)
 TASK = Task(2, 1.0, 400)
@@ -25,16 +26,16 @@ class Told:
 
     def known(self):
         y = np.array([self.energy(u) for u in self.unit])
-        return knowledge(TASK, Seen(self.unit, y, np.zeros(len(y)), np.arange(len(y))))
+        return known_of(TASK, Seen(self.unit, y, np.zeros(len(y)), np.arange(len(y))))
 
     def sample(self):
-        return Sample.of(self.known(), SPACE, self.limit)
+        return Sample.of(self.known(), self.limit)
 
     def step(self, moved):
         self.search = moved
         plan, start = SPACE.unit_of_natural(self.search.plan), len(self.unit)
         self.unit = np.vstack([self.unit, plan])
-        self.search = self.search.told(self.known(), SPACE, start)
+        self.search = self.search.told(self.known(), start)
 
     def until_found(self, room=1000):
         while not self.search.basins:
@@ -168,9 +169,9 @@ def test_angles_are_searched_round_and_round():
     search, start = None, 0
     for _ in range(200):
         y = np.array([energy(u) for u in unit])
-        known = knowledge(task, Seen(unit, y, np.zeros(len(y)), np.arange(len(y))))
-        sample = Sample.of(known, space, 20.0)
-        search = Search.begin(sample) if search is None else search.told(known, space, start)
+        known = known_of(task, Seen(unit, y, np.zeros(len(y)), np.arange(len(y))))
+        sample = Sample.of(known, 20.0)
+        search = Search.begin(sample) if search is None else search.told(known, start)
         search = search.advanced(sample, 1000)
         if not len(search.plan):
             break

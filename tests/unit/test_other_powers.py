@@ -11,11 +11,12 @@ from height_models import CONSTANT, INTEGRAND
 from zhat.auto import adaptive
 from zhat.auto.adaptive import last_round, model_of_most_choices
 from zhat.auto.comparison import distribution
-from zhat.auto.knowledge import Seen, knowledge
+from zhat.auto.knowledge import knowledge
 from zhat.core.heights.belief import belief
 from zhat.core.heights.coordinates import Coordinates
 from zhat.core.heights.models import ModelSpec, Surrogate, fit_model
 from zhat.core.integrate.target import QUICK
+from zhat.protocol.remembered import Seen
 
 ROOT, FIFTH, TENTH = (ModelSpec(warp=warp) for warp in (-0.5, -0.2, -0.1))
 

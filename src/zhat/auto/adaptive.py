@@ -31,10 +31,9 @@ from zhat.auto.gauss import (
 )
 from zhat.auto.hidden import HIDDEN_HEIGHT, fringe_error, hidden_mass, search_error
 from zhat.auto.insight import insight_of_rounds
-from zhat.auto.knowledge import Knowledge, Seen, knowledge, n_looks, residual, surprise
+from zhat.auto.knowledge import Knowledge, knowledge, n_looks, residual, surprise
 from zhat.auto.landscape import landscape_of_rounds
 from zhat.auto.planning import N_DRAWS, Belief, next_points
-from zhat.auto.remembered import Kept
 from zhat.auto.rounds import Round, closing_round, first_points, first_size, latest_round
 from zhat.auto.words import description, noise_notes, notes_on_error
 from zhat.core.arrays import FloatArray, Surface, sobol
@@ -48,7 +47,8 @@ from zhat.problem.points import Points
 from zhat.problem.streams import Purpose
 from zhat.problem.task import Task
 from zhat.protocol.common import learned_shift_error, share_left
-from zhat.protocol.estimator import Finding, without_values
+from zhat.protocol.estimator import Finding, nothing_finite
+from zhat.protocol.remembered import Kept, Seen
 from zhat.surface.curve import LandscapeCurve, Pinned
 from zhat.surface.insight import Insight
 from zhat.surface.landscape import Landscape
@@ -196,13 +196,6 @@ def _landscape(task: Task, seen: Seen) -> Landscape:
 def last_round(task: Task, facts: Evaluations) -> Round | None:
     """Return the round that knows all facts."""
     return closing_round(task, Seen.of(facts))
-
-
-def nothing_finite(facts: Evaluations) -> Finding:
-    """Return what is to be concluded where no energy is finite."""
-    if np.any(facts.ok):
-        return Finding(-math.inf, math.nan, ("every energy that was seen is +inf",))
-    return without_values()
 
 
 def _fresh_plan(task: Task, facts: Evaluations, pending: FloatArray, current: Round, n: int) -> FloatArray:

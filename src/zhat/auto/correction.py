@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from zhat.auto.comparison import EXTRAPOLATED_SD, without_extrapolated_modes
-from zhat.auto.knowledge import Knowledge, Prediction, Seen, told_of
+from zhat.auto.knowledge import Knowledge, Prediction, told_of
 from zhat.auto.rounds import Round, latest_round
 from zhat.core.arrays import Surface
 from zhat.core.integrate.target import QUICK, THOROUGH, Effort, target
 from zhat.core.logspace import effective_sample_size, log_mean_exp
 from zhat.problem.streams import Purpose
 from zhat.problem.task import Task
+from zhat.protocol.remembered import Seen
 
 #: Fewer draws than this correct nothing, nor do any whose weights are worth less than this share of them.
 FEWEST_DRAWS = 12

@@ -17,7 +17,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from zhat.auto.knowledge import Seen
 from zhat.auto.planning import N_REGION
 from zhat.core.arrays import BoolArray, FloatArray
 from zhat.core.gp.process import GaussianProcess
@@ -28,6 +27,7 @@ from zhat.core.integrate.target import Region, Target
 from zhat.core.integrate.thermodynamics import thermodynamics
 from zhat.core.logspace import log_sum_exp
 from zhat.problem.task import Task
+from zhat.protocol.remembered import Seen
 from zhat.surface.temperatures import Temperatures
 
 #: The sd of log Z below which nothing is left to be desired.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -17,9 +16,9 @@ from zhat.core.heights.models import ModelSpec, compressed
 from zhat.core.heights.walls import Walls
 from zhat.core.logspace import effective_sample_size, log_mean_exp
 from zhat.core.space.repeats import ROUNDING, without_repeats
-from zhat.problem.evaluations import Evaluations
 from zhat.problem.points import Points
 from zhat.problem.task import Task, energies_without_shift, noise_variances
+from zhat.protocol.remembered import Seen
 from zhat.surface.landscape import LARGEST_SCORE, PRIOR_WEIGHT
 
 #: Heights this many times as high as any that matter are as good as any higher.
@@ -27,47 +26,6 @@ FAR_ABOVE = 1e8
 #: The median of the square of a standard normal variable, and how many it takes for one to mean anything.
 MEDIAN_SQUARE = 0.455
 FEWEST_FAR = 8
-
-
-@dataclass(frozen=True, eq=False)
-class Seen:
-    """What of the facts decides about a round: equal if that is, to the last bit, so that rounds can be remembered.
-
-    Attributes
-    ----------
-    unit, y, noise_std, number
-        As in `Evaluations`.
-    """
-
-    unit: FloatArray
-    y: FloatArray
-    noise_std: FloatArray
-    number: IndexArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
-
-    @classmethod
-    def of(cls, facts: Evaluations) -> Seen:
-        """Return that of a table of facts."""
-        return cls(facts.unit, facts.y, facts.noise_std, facts.number)
-
-    def head(self, n: int) -> Seen:
-        """Return the first ``n`` of them."""
-        return Seen(self.unit[:n], self.y[:n], self.noise_std[:n], self.number[:n])
-
-    def __len__(self) -> int:
-        """Return how many evaluations there are."""
-        return len(self.y)
-
-    @cached_property
-    def _key(self) -> tuple[bytes, ...]:
-        return self.unit.tobytes(), self.y.tobytes(), self.noise_std.tobytes(), self.number.tobytes()
-
-    def __hash__(self) -> int:
-        """Return a hash of the contents."""
-        return hash(self._key)
-
-    def __eq__(self, other: object) -> bool:
-        """Return whether the contents are the same."""
-        return isinstance(other, Seen) and self._key == other._key
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,9 +28,8 @@ from zhat.auto.comparison import (
     to_be_seen,
 )
 from zhat.auto.gauss import has_rule, n_nodes, nearest_nodes, nodes_left, with_checks
-from zhat.auto.knowledge import Knowledge, Prediction, Seen, knowledge, surprise
+from zhat.auto.knowledge import Knowledge, Prediction, knowledge, surprise
 from zhat.auto.planning import DRAWS_A_LOOK, N_DRAWS, Belief, expects_lower, next_points
-from zhat.auto.remembered import Remembered
 from zhat.core.arrays import FloatArray, sobol
 from zhat.core.gp.fit import learned_noise
 from zhat.core.gp.kernels import Covariance
@@ -40,6 +39,7 @@ from zhat.core.integrate.target import QUICK, Target
 from zhat.core.space.torus import embed
 from zhat.problem.streams import Purpose
 from zhat.problem.task import Task
+from zhat.protocol.remembered import Remembered, Seen
 
 #: A round evaluates this share of what is known already and matters, and at least this many points.
 GROWTH = 0.2

@@ -40,7 +40,7 @@ def parts_of_error(
     best, region = models.best, view.target.region(N_NODES_OF_REGION)
     plausible = log_integrals(best, view.target, task.generator(Purpose.UNCERTAINTY))
     wrong = surprise(made.tests)
-    failing = made.known.failing()
+    failing = made.known.failing
     # The target is of what can be seen: what lies where evaluations fail is not in it.
     unseen = 0.0 if failing is None else _log_unseen_share(best, made, view)
     parts = {
@@ -106,7 +106,7 @@ def log_integrals(form: Form, target: Target, generator: np.random.Generator) ->
 
 def _log_unseen_share(form: Form, made: Round, view: View) -> float:
     """Return by how much log Z would be larger if the surrogate were right where evaluations fail."""
-    failing = made.known.failing()
+    failing = made.known.failing
     assert failing is not None
     region = view.target.region(N_NODES_OF_REGION)
     seen: FloatArray = np.exp(failing.height(region.points))

@@ -18,8 +18,7 @@ def insight_of(task: Task, made: Round, landscape: Callable[[], Landscape]) -> I
     """Return the insight of a round with models. The landscape, which takes a while, is made when it is looked at."""
     known, scale = made.known, task.inverse_temperature
     energy, noise_std = np.full((2, known.n_asked), np.nan)
-    at = known.position.astype(np.intp)
-    energy[at], noise_std[at] = known.y / scale, np.sqrt(known.noise) / scale
+    energy[known.position], noise_std[known.position] = known.y / scale, np.sqrt(known.noise) / scale
     kept = cache(landscape)
 
     def wall(unit: FloatArray) -> FloatArray:
@@ -36,14 +35,17 @@ def predicted_by_rounds(task: Task, made: Round) -> OutOfSample:
     """Return what each round predicted of the points it asked for, as far as these have finite energies."""
     nothing = np.empty(0)
     parts = [(nothing, nothing, nothing, nothing, nothing)]
-    parts += [(test.position, test.predicted, test.sd, test.observed, test.drawn.astype(float)) for test in made.tests]
+    parts += [
+        (test.position.astype(float), test.predicted, test.sd, test.observed, test.drawn.astype(float))
+        for test in made.tests
+    ]
     position, predicted, sd, observed, drawn = (np.concatenate(column) for column in zip(*parts, strict=True))
     # What was predicted is λ times an energy; of repeats, whose noise was averaged, the first one is told.
     finite, scale = np.isfinite(observed), task.inverse_temperature
     position, predicted, sd, observed = (column[finite] for column in (position, predicted, sd, observed))
     is_drawn, at = drawn[finite] > 0.0, position.astype(np.intp)
     noise = np.zeros(made.known.n_asked)
-    noise[made.known.position.astype(np.intp)] = made.known.noise
+    noise[made.known.position] = made.known.noise
     return OutOfSample(
         position=at,
         predicted=predicted / scale,

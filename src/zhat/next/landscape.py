@@ -104,7 +104,7 @@ def landscape_of(task: Task, made: Round) -> Landscape:
         models = fit_models(sample, made.charts, None, True, ())
         forms, wrong = _plausible(models), _left_out_inflation(sample, models.best, ratio)
         rungs.append(FormRung(forms, sample, wrong, ratio * scale, scale, shift))
-    walls = [one.height for one in (forms[0].walls, made.known.failing()) if one is not None]
+    walls = [one.height for one in (forms[0].walls, made.known.failing) if one is not None]
 
     def height(x: FloatArray) -> FloatArray:
         return np.asarray(np.sum([wall(x) for wall in walls], axis=0))

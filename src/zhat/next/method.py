@@ -7,9 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from zhat.auto.adaptive import nothing_finite
-from zhat.auto.knowledge import Seen
-from zhat.auto.remembered import Kept
 from zhat.core.arrays import FloatArray, Surface, sobol
 from zhat.core.integrate.target import QUICK, Target
 from zhat.next.error import parts_of_error
@@ -23,7 +20,8 @@ from zhat.problem.points import Points
 from zhat.problem.streams import Purpose
 from zhat.problem.task import Task
 from zhat.protocol.common import share_left
-from zhat.protocol.estimator import Finding
+from zhat.protocol.estimator import Finding, nothing_finite
+from zhat.protocol.remembered import Kept, Seen
 from zhat.surface.curve import LandscapeCurve, Pinned
 from zhat.surface.insight import Insight
 from zhat.surface.landscape import Landscape
@@ -61,7 +59,7 @@ class Searching:
             # What the descents want next depends on what is pending.
             return Points.none(task.dim)
         generator = task.generator(Purpose.FRESH_PLAN, start)
-        failing = current.known.failing()
+        failing = current.known.failing
         view = view_of(current.models, current.charts, generator, QUICK, failing)
         return Points.unnumbered(next_points(current.models, view, stop - start, generator, failing))
 

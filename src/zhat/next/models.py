@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zhat.auto.knowledge import Knowledge
 from zhat.core.arrays import BoolArray, FloatArray, IndexArray
 from zhat.next.charts import Chart
 from zhat.next.forms import LARGEST_SQUARE, Form
+from zhat.next.known import Known
 from zhat.next.plain import Plain, fit_plain
 from zhat.next.ratios import Ratios, fit_ratios
 from zhat.next.sample import Sample
@@ -48,7 +48,7 @@ class Verdict:
     predicted: FloatArray
     sd: FloatArray
     observed: FloatArray
-    position: FloatArray
+    position: IndexArray
     drawn: BoolArray
 
     @property
@@ -87,10 +87,10 @@ class Models:
         """The other one."""
         return next((form for form in self.forms if form is not self.best), None)
 
-    def test(self, known: Knowledge, places: IndexArray, drawn: BoolArray) -> Verdict:
+    def test(self, known: Known, places: IndexArray, drawn: BoolArray) -> Verdict:
         """Return what comes of the predictions at these places of what is known now."""
         sample, best = self.sample, self.best
-        unit, noise, height = known.x[places], known.noise[places], known.y[places] - sample.lowest
+        unit, noise, height = known.unit[places], known.noise[places], known.y[places] - sample.lowest
         limit = sample.limit + sample.space.log_prior(sample.space.natural(unit))
         scores = {form.name: form.log_scores(unit, height, noise, limit) for form in self.forms}
         sd = np.sqrt(best.sd(unit) ** 2 + noise + SMALLEST_SD**2)

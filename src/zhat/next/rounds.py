@@ -12,15 +12,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from zhat.auto.knowledge import Knowledge, Seen, knowledge
-from zhat.auto.remembered import Remembered
 from zhat.core.arrays import FloatArray, sobol
 from zhat.core.gp.fit import learned_noise
 from zhat.core.integrate.target import QUICK, THOROUGH, Effort
-from zhat.core.space.natural import Space
 from zhat.core.space.torus import embed
 from zhat.next.charts import Chart, chart_of_descent
 from zhat.next.drift import Looked
+from zhat.next.known import Known, known_of
 from zhat.next.models import Models, Verdict, fit_models, knows_nothing
 from zhat.next.planning import View, charts_after, n_drawn, next_points, view_of
 from zhat.next.sample import Sample, smallest_limit
@@ -28,6 +26,7 @@ from zhat.next.search import LARGEST_SHARE, Search
 from zhat.problem.points import Points
 from zhat.problem.streams import Purpose
 from zhat.problem.task import Task
+from zhat.protocol.remembered import Remembered, Seen
 
 #: A round evaluates this share of what is known already, and at least so many points; or one for every other axis.
 GROWTH = 0.1
@@ -85,7 +84,7 @@ class Round:
     """
 
     n: int
-    known: Knowledge
+    known: Known
     noise: float
     search: Search
     limit: float
@@ -101,13 +100,7 @@ class Round:
     @property
     def sample(self) -> Sample:
         """What surrogates are fitted to."""
-        space = Space(self.known.x.shape[1], self.known.periodic, self.known.quantiles)
-        return Sample.of(self.known, space, self.limit)
-
-
-def space_of(task: Task) -> Space:
-    """Return the coordinates of a task."""
-    return Space(task.dim, task.periodic, task.quantiles)
+        return Sample.of(self.known, self.limit)
 
 
 def first_size(task: Task) -> int:
@@ -156,7 +149,6 @@ def _next_round(task: Task, seen: Seen, before: Round | None) -> Round | None:
     made = _with_facts(task, seen, before)
     if made is None or made.n >= task.budget:
         return made
-    space = space_of(task)
     if not made.search.basins:
         room = min(task.budget, int(LARGEST_SHARE * task.budget)) - made.n
         made = replace(made, search=made.search.advanced(made.sample, room))
@@ -165,7 +157,7 @@ def _next_round(task: Task, seen: Seen, before: Round | None) -> Round | None:
     elif made.models is not None:
         made = _exploring(task, made, made.models)
     if len(made.search.plan):
-        return replace(made, plan=space.unit_of_natural(made.search.plan))
+        return replace(made, plan=made.known.space.unit_of_natural(made.search.plan))
     made, view = _with_models(task, made, made.n >= made.compare_at, QUICK)
     return _planned(task, made, view)
 
@@ -174,23 +166,23 @@ def _with_facts(task: Task, seen: Seen, before: Round | None) -> Round | None:
     """Return a round with what is known now, and no plan; None if no energy is finite."""
     if not np.any(np.isfinite(seen.y)):
         return None
-    n, space = len(seen), space_of(task)
+    n = len(seen)
     learn = before is None or n >= before.compare_at
     noise = _learned_noise(task, seen, before) if learn else before.noise  # type: ignore[union-attr]
-    known = knowledge(task, seen, noise)
+    known = known_of(task, seen, noise)
     if before is None:
         limit = smallest_limit(task.dim) + FIRST_ALLOWANCE
-        return Round(n, known, noise, Search.begin(Sample.of(known, space, limit)), limit)
-    search = before.search.told(known, space, before.n)
+        return Round(n, known, noise, Search.begin(Sample.of(known, limit)), limit)
+    search = before.search.told(known, before.n)
     made = replace(before, n=n, known=known, noise=noise, search=search, plan=np.empty((0, task.dim)), draws=None)
     if before.draws is None or before.models is None:
         return made
-    places, in_plan = Points(known.x, known.number).among(before.plan, before.n)
+    places, in_plan = Points(known.unit, known.number).among(before.plan, before.n)
     if len(places) == 0:
         return made
     tested = before.models.test(known, places, in_plan < n_drawn(len(before.plan)))
     since = known.position >= before.n_modelled
-    missed = known.x[places], tested.observed - tested.predicted
+    missed = known.unit[places], tested.observed - tested.predicted
     charts = charts_after(made.charts, made.sample, before.draws, missed, since)
     return replace(made, tests=(*made.tests, tested), charts=charts)
 
@@ -214,9 +206,9 @@ def _fresh_start(task: Task, made: Round) -> FloatArray | None:
 
     It is in natural coordinates; None if there is none.
     """
-    known, failing = made.known, made.known.failing()
+    known, failing = made.known, made.known.failing
     points = sobol(first_size(task) + made.n, task.dim, task.generator(Purpose.FIRST_POINTS))[first_size(task) :]
-    asked = known.x if known.failed is None else np.vstack([known.x, known.failed])
+    asked = np.vstack([known.unit, known.failed])
     is_fresh = ~np.any(np.all(points[:, None, :] == asked, axis=2), axis=1)
     if failing is not None:
         is_fresh &= failing.height(points) < LIKELY_TO_FAIL
@@ -235,10 +227,10 @@ def _with_models(task: Task, made: Round, anew: bool, effort: Effort) -> tuple[R
     made = replace(made, charts=charts)
     models = fit_models(sample, charts, made.models, anew, made.tests)
     generator = task.generator(Purpose.ROUND, made.n)
-    view = view_of(models, made.charts, generator, effort, made.known.failing())
+    view = view_of(models, made.charts, generator, effort, made.known.failing)
     if models.other is not None and knows_nothing(models.best, view.draws):
         models = replace(models, chosen=models.other.name)
-        view = view_of(models, made.charts, generator, effort, made.known.failing())
+        view = view_of(models, made.charts, generator, effort, made.known.failing)
     integral = view.target.log_integral
     log_z = integral.value - models.sample.lowest
     compare_at = COMPARE_GROWTH * made.n if anew or made.models is None else made.compare_at
@@ -254,7 +246,7 @@ def _planned(task: Task, made: Round, view: View) -> Round:
     generator = task.generator(Purpose.FRESH_PLAN, made.n)
     size = max(SMALLEST_ROUND, task.dim // 2 + 1, int(GROWTH * made.n))
     size = min(size - int(EXPLORING_SHARE * size), task.budget - made.n)
-    plan = next_points(made.models, view, size, generator, made.known.failing())
+    plan = next_points(made.models, view, size, generator, made.known.failing)
     allowance = made.search.allowance + EXPLORING_SHARE / (1.0 - EXPLORING_SHARE) * size
     limit = max(smallest_limit(task.dim), ABOVE_LOG_INTEGRAL - view.target.log_integral.value)
     return replace(
@@ -264,12 +256,14 @@ def _planned(task: Task, made: Round, view: View) -> Round:
 
 def _learned_noise(task: Task, seen: Seen, before: Round | None) -> float:
     """Return the noise variance of λ times an energy that was told none, from those that matter; 0 if all is known."""
-    data = knowledge(task, seen).heights()
-    if not np.any(np.isnan(data.noise)):
+    known = known_of(task, seen)
+    finite = np.isfinite(known.y)
+    unit, y, noise = known.unit[finite], known.y[finite], known.noise[finite]
+    if not np.any(np.isnan(noise)):
         return 0.0
     models = before.models if before else None
     # By what the surrogate made of them, as the lowest values seen owe it to their noise.
-    height = data.height if models is None else models.best.height(data.x)
+    height = y if models is None else models.best.height(unit)
     near = np.argsort(height, kind="stable")[: max(FEWEST_FOR_NOISE, len(height) // 2)]
-    others = None if np.all(np.isnan(data.noise[near])) else data.noise[near]
-    return learned_noise(embed(data.x[near], task.periodic), data.height[near], others)
+    others = None if np.all(np.isnan(noise[near])) else noise[near]
+    return learned_noise(embed(unit[near], task.periodic), y[near], others)

@@ -8,10 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from zhat.auto.knowledge import Knowledge
 from zhat.core.arrays import BoolArray, FloatArray, IndexArray
 from zhat.core.heights.heights import NOISE_SDS, relevant_height
 from zhat.core.space.natural import Space
+from zhat.next.known import Known
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,12 +42,12 @@ class Sample:
     limit: float
 
     @classmethod
-    def of(cls, known: Knowledge, space: Space, limit: float) -> Sample:
+    def of(cls, known: Known, limit: float) -> Sample:
         """Return that of the facts; the limit is the larger, the noisier they are."""
-        total = known.y - space.log_prior(space.natural(known.x))
+        total = known.y - known.space.log_prior(known.space.natural(known.unit))
         lowest = float(np.min(total))
         limit += NOISE_SDS * max(math.sqrt(known.new_noise()) - 1.0, 0.0)
-        return cls(space, known.x, total - lowest, known.noise, lowest, limit)
+        return cls(known.space, known.unit, total - lowest, known.noise, lowest, limit)
 
     @cached_property
     def natural(self) -> FloatArray:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from zhat.auto.knowledge import Knowledge
 from zhat.core.arrays import FloatArray
 from zhat.core.search.trust_region import Descent
 from zhat.core.space.natural import Space
+from zhat.next.known import Known
 from zhat.next.sample import Sample
 from zhat.problem.points import Points
 
@@ -75,13 +75,13 @@ class Search:
         """The points that were asked for, in natural coordinates, shape ``(k, d)``."""
         return np.array([descent.step.point for descent in self.going if descent.step is not None])
 
-    def told(self, known: Knowledge, space: Space, start: int) -> Search:
+    def told(self, known: Known, start: int) -> Search:
         """Return the search with what was told of the points it asked for, which are the plan from a place on."""
         if len(self.plan) == 0:
             return self
-        found = np.full(len(self.going), math.inf)
-        places, tested = Points(known.x, known.number).among(space.unit_of_natural(self.plan), start)
-        found[tested] = known.y[places] - space.log_prior(space.natural(known.x[places]))
+        found, space = np.full(len(self.going), math.inf), known.space
+        places, tested = Points(known.unit, known.number).among(space.unit_of_natural(self.plan), start)
+        found[tested] = known.y[places] - space.log_prior(space.natural(known.unit[places]))
         going = (descent.tell(float(height)) for descent, height in zip(self.going, found, strict=True))
         return replace(self, going=tuple(descent for descent in going if math.isfinite(descent.lowest)))
 

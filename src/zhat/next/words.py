@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from zhat.auto.words import doubts, few_are_low, large_noise
 from zhat.next.rounds import Round
 from zhat.problem.task import Task
 from zhat.protocol.estimator import CONVERGED, SMALL_ERROR
+from zhat.protocol.notes import doubts, few_are_low, large_noise
 
 #: A drift that is worth a word.
 DRIFT_WORTH_A_WORD = 0.1

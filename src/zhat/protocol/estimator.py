@@ -10,6 +10,8 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+import numpy as np
+
 from zhat.core.arrays import FloatArray
 from zhat.problem.evaluations import Evaluations
 from zhat.problem.points import Points
@@ -109,3 +111,10 @@ class WithFirstBatch(Protocol):
 def without_values() -> Finding:
     """Return what is to be concluded from no values at all."""
     return Finding(math.nan, math.nan, ("no evaluation has a value",))
+
+
+def nothing_finite(facts: Evaluations) -> Finding:
+    """Return what is to be concluded where no energy is finite."""
+    if np.any(facts.ok):
+        return Finding(-math.inf, math.nan, ("every energy that was seen is +inf",))
+    return without_values()

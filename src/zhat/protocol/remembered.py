@@ -4,16 +4,62 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
 from threading import Lock
 from typing import Generic, Protocol, TypeVar
 
-from zhat.auto.knowledge import Seen
+import numpy as np
+
+from zhat.core.arrays import FloatArray, IndexArray
+from zhat.problem.evaluations import Evaluations
 from zhat.problem.task import Task
 
 #: How many are remembered at most, how many numbers in all, and how many of the last ones in any case.
 MOST = 64
 MOST_NUMBERS = 2**24
 FEWEST = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What of the facts decides about a round: equal if that is, to the last bit, so that rounds can be remembered.
+
+    Attributes
+    ----------
+    unit, y, noise_std, number
+        As in `Evaluations`.
+    """
+
+    unit: FloatArray
+    y: FloatArray
+    noise_std: FloatArray
+    number: IndexArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+
+    @classmethod
+    def of(cls, facts: Evaluations) -> Seen:
+        """Return that of a table of facts."""
+        return cls(facts.unit, facts.y, facts.noise_std, facts.number)
+
+    def head(self, n: int) -> Seen:
+        """Return the first ``n`` of them."""
+        return Seen(self.unit[:n], self.y[:n], self.noise_std[:n], self.number[:n])
+
+    def __len__(self) -> int:
+        """Return how many evaluations there are."""
+        return len(self.y)
+
+    @cached_property
+    def _key(self) -> tuple[bytes, ...]:
+        return self.unit.tobytes(), self.y.tobytes(), self.noise_std.tobytes(), self.number.tobytes()
+
+    def __hash__(self) -> int:
+        """Return a hash of the contents."""
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether the contents are the same."""
+        return isinstance(other, Seen) and self._key == other._key
 
 
 class MadeOf(Protocol):

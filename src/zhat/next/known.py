@@ -1,0 +1,90 @@
+"""What the facts of a run tell the method: λ times the energies that were found, each with its noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from zhat.core.arrays import FloatArray, IndexArray
+from zhat.core.heights.failing import failing_region
+from zhat.core.heights.walls import Walls
+from zhat.core.space.natural import Space
+from zhat.core.space.repeats import ROUNDING, without_repeats
+from zhat.problem.task import Task, energies_without_shift, noise_variances
+from zhat.protocol.remembered import Seen
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Evaluations that have a value, repeats of exact ones left out, and where others failed.
+
+    Attributes
+    ----------
+    space
+        The coordinates.
+    unit
+        Where, on the unit cube.
+    y
+        λ times the energies, +inf included; without the shift that noise of the likelihood brings.
+    noise
+        The noise variance of each.
+    position
+        Each one's place among all evaluations.
+    number
+        The number of each point; see `Points`.
+    n_asked
+        How many evaluations there were, failed ones included.
+    failed
+        Where evaluations failed, on the unit cube.
+    """
+
+    space: Space
+    unit: FloatArray
+    y: FloatArray
+    noise: FloatArray
+    position: IndexArray
+    number: IndexArray
+    n_asked: int
+    failed: FloatArray
+
+    @property
+    def lowest(self) -> float:
+        """The lowest of all."""
+        return float(np.min(self.y))
+
+    def new_noise(self) -> float:
+        """Return the noise variance to expect of a value that matters: that of a typical one among the lower half."""
+        lower = np.argsort(self.y, kind="stable")[: max(1, len(self.y) // 2)]
+        return float(np.median(self.noise[lower]))
+
+    @cached_property
+    def failing(self) -> Walls | None:
+        """Walls around a region where evaluations fail; None if there is none."""
+        if len(self.failed) == 0:
+            return None
+        failed = np.repeat([True, False], [len(self.failed), len(self.unit)])
+        return failing_region(np.vstack([self.failed, self.unit]), failed, self.space.periodic)
+
+
+def space_of(task: Task) -> Space:
+    """Return the coordinates of a task."""
+    return Space(task.dim, task.periodic, task.quantiles)
+
+
+def known_of(task: Task, seen: Seen, learned: float = math.nan) -> Known:
+    """Return the facts that have a value.
+
+    ``learned`` is the noise variance of λ times those that are told none; while it is not learned yet, it is NaN.
+    """
+    ok = ~np.isnan(seen.y)
+    scale = task.inverse_temperature
+    variances = noise_variances(task, seen.y[ok], seen.noise_std[ok])
+    noise = np.where(np.isnan(variances), learned, scale**2 * variances)
+    y = scale * energies_without_shift(task, seen.y[ok], np.where(np.isnan(noise), 0.0, noise / scale**2))
+    unit, position = seen.unit[ok], np.flatnonzero(ok)
+    rows, y, noise = without_repeats(unit, y, noise, task.periodic, ROUNDING, task.quantiles)
+    number = seen.number[ok][rows]
+    return Known(space_of(task), unit[rows], y, noise, position[rows], number, len(seen), seen.unit[~ok])
