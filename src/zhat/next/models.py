@@ -52,6 +52,14 @@ class Verdict:
     drawn: BoolArray
 
     @property
+    def of_search(self) -> Verdict:
+        """What it says of points that the descents asked for, in the dark: the scores alone."""
+        none = slice(0, 0)
+        return Verdict(
+            self.scores, self.predicted[none], self.sd[none], self.observed[none], self.position[none], self.drawn[none]
+        )
+
+    @property
     def squares(self) -> FloatArray:
         """The squared errors in variances."""
         missed = np.clip(self.observed - self.predicted, -LARGEST_MISS, LARGEST_MISS)

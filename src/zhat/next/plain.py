@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -40,6 +41,8 @@ LENGTH_LOG_STD = 1.5
 LARGEST_GAIN = 0.5
 #: Heights that are all the same have at least this spread.
 SMALLEST_SPREAD = 1e-9
+#: It takes so many heights for each term of a quadratic trend.
+FEWEST_A_TERM = 2
 #: It takes so many heights that matter for this form.
 FEWEST = 4
 
@@ -50,10 +53,15 @@ class Kind:
 
     nu: float
     structure: Structure | Literal["polynomial"]
+    trend: Literal["constant", "quadratic"] = "constant"
 
     def n_parameters(self, dim: int) -> int:
-        """Return how many numbers are fitted, with the constant."""
-        return {"isotropic": 2, "per-axis": dim + 1, "additive": 4}[self.structure] + 1
+        """Return how many numbers are fitted, with those of the trend."""
+        return {"isotropic": 2, "per-axis": dim + 1, "additive": 4}[self.structure] + self.n_terms(dim)
+
+    def n_terms(self, dim: int) -> int:
+        """Return how many terms its trend has."""
+        return 1 if self.trend == "constant" else (dim + 1) * (dim + 2) // 2
 
 
 #: Heights that are a polynomial, up to rounding.
@@ -98,7 +106,7 @@ class Plain:
     @property
     def kinds(self) -> str:
         """What the process is, in words."""
-        return "polynomial" if self.is_exact else f"{self.kind.nu:g} {self.kind.structure}"
+        return "polynomial" if self.is_exact else f"{self.kind.nu:g} {self.kind.structure}, {self.kind.trend}"
 
     def _above_floor(self, unit: FloatArray, height: FloatArray) -> FloatArray:
         return np.maximum(height, self.space.log_prior(self.space.natural(unit)) - self.floor)
@@ -142,7 +150,7 @@ class Plain:
             return None
         kind = max(rough, key=lambda kind: rough[kind])
         told = self.process
-        process = GaussianProcess.condition(self.kernels[kind], told.x, told.y, told.noise, "constant")
+        process = GaussianProcess.condition(self.kernels[kind], told.x, told.y, told.noise, kind.trend)
         return replace(self, process=process, kind=kind)
 
     def log_scores(self, unit: FloatArray, height: FloatArray, noise: FloatArray, limit: FloatArray) -> FloatArray:
@@ -190,7 +198,7 @@ def fit_plain(sample: Sample, before: Plain | None, anew: bool) -> Plain | None:
     kind, kernels, scores = fitted
 
     def condition(rows: IndexArray, told: FloatArray, variance: FloatArray) -> GaussianProcess:
-        return GaussianProcess.condition(kernels[kind], x[rows], told, variance, "constant")
+        return GaussianProcess.condition(kernels[kind], x[rows], told, variance, kind.trend)
 
     def predict(process: GaussianProcess, rows: IndexArray) -> tuple[FloatArray, FloatArray]:
         return process.mean(x[rows]), np.sqrt(process.variance(x[rows]))
@@ -211,18 +219,24 @@ def _fit_kinds(
     x_told, y_told, noise_told = x[rows], y[rows], noise[rows]
     scaled = (y_told - centre) / spread
     scores: dict[Kind, float] = {}
-    for kind in kinds:
+
+    def fit(kind: Kind) -> None:
         assert kind.structure != "polynomial"
-        search = Search(x_told, scaled, spread, kind.nu, noise_told, "constant", kind.structure, prior, groups)
-        try:
+        search = Search(x_told, scaled, spread, kind.nu, noise_told, kind.trend, kind.structure, prior, groups)
+        with contextlib.suppress(LinAlgError):
             kernel = search.run(kernels.get(kind), quick=True).kernel
-            process = GaussianProcess.condition(kernel, x_told, y_told, noise_told, "constant")
-        except LinAlgError:
-            continue
-        kernels[kind] = kernel
-        score = process.profile_log_likelihood() + search.log_prior(search.parameters_of(kernel))
-        scores[kind] = score - 0.5 * kind.n_parameters(space.dim) * math.log(len(rows))
+            process = GaussianProcess.condition(kernel, x_told, y_told, noise_told, kind.trend)
+            kernels[kind] = kernel
+            score = process.profile_log_likelihood() + search.log_prior(search.parameters_of(kernel))
+            scores[kind] = score - 0.5 * kind.n_parameters(space.dim) * math.log(len(rows))
+
+    for kind in kinds:
+        fit(kind)
     if not scores:
         return None
+    # What is about a bowl is left to the process by what differs from one.
+    bowl = replace(max(scores, key=lambda kind: scores[kind]), trend="quadratic")
+    if len(kinds) > 1 and not space.periodic and len(rows) >= FEWEST_A_TERM * bowl.n_terms(space.dim):
+        fit(bowl)
     best = max(scores, key=lambda kind: scores[kind])
     return best, kernels, {kind: score * len(y) / len(rows) for kind, score in scores.items()}

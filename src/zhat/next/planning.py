@@ -1,4 +1,4 @@
-"""Which points to evaluate next: draws, optimistic draws, and what tells most of the integral."""
+"""Which points to evaluate next: a few draws, and what tells most of the integral."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 from zhat.core.arrays import BoolArray, FloatArray, Surface
 from zhat.core.heights.walls import Walls
 from zhat.core.integrate.mixture import Mixture, Part
-from zhat.core.integrate.smc import importance_draws
 from zhat.core.integrate.target import Effort, Target
 from zhat.core.integrate.tempered import located_target, tempered_particles
 from zhat.core.space.natural import Space
@@ -20,17 +19,15 @@ from zhat.next.models import Models
 from zhat.next.ratios import owners
 from zhat.next.sample import Sample
 
-#: The shares of a round that are drawn from the integrand as it is expected, and as it may be at best.
+#: The share of a round that is drawn from the integrand as it is expected.
 DRAWN_SHARE = 0.1
-OPTIMISTIC_SHARE = 0.3
+#: What is doubtful of the integrand is by how much it would be larger if heights were lower by so many sds.
 OPTIMISM = 2.0
-#: Draws that stand for the integrand, and points to choose from: some of them, and of a flatter integrand.
+SMALLEST_DOUBT = 1e-12
+#: Draws from the integrand, and points that lie where it is doubtful, with the sweeps of moves that make these.
 N_DRAWS = 800
-N_REGION = 800
-N_CANDIDATES = 600
-N_FLATTER = 256
-N_OPTIMISTIC = 1024
-FLATTER = 0.5
+N_DOUBTFUL = 600
+DOUBTFUL_SWEEPS = 6
 #: The share of the particles that begin anywhere: with each form.
 ANYWHERE = {"ratios": 0.2, "plain": 0.6}
 #: Draws of a bowl that tell where it is in scores; bowls are drawn a little wider than they are, and the volumes of all
@@ -40,6 +37,8 @@ WIDER_BOWL = 1.3
 BY_VOLUME = 0.8
 #: Nothing is asked of a surrogate where its heights are higher than this above its lowest.
 HIGHEST_ASKED = 80.0
+#: What is known to the last bit has no sd.
+SMALLEST_DOUBTED_SD = 1e-9
 #: A bowl follows the draws if there are so many for each coefficient, and predictions there were not off by more.
 DRAWS_AN_AXIS = 10
 LARGEST_SCORE_OF_BOWL = 1.5
@@ -47,11 +46,14 @@ LARGEST_SCORE_OF_BOWL = 1.5
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Where the believed form sees the integrand: its expected e^{−height} on the unit cube, and draws from that."""
+    """Where the believed form sees the integrand: its expected e^{−height} on the unit cube, and draws from that.
+
+    ``doubtful`` are points that are as dense as the integrand is doubtful.
+    """
 
     target: Target
     draws: FloatArray
-    flatter: FloatArray
+    doubtful: FloatArray
 
 
 def surface_of(heights: Surface, form: Form, failing: Walls | None = None) -> Surface:
@@ -81,12 +83,19 @@ def view_of(
     target = located_target(surface_of(best.expected, best, failing), mixture, generator, effort)
     draws = target.rough_draws(N_DRAWS, generator)
 
-    def flatter(scores: FloatArray) -> FloatArray:
-        height = best.height(space.unit_of_scores(scores)) - space.log_prior_of_scores(scores)
-        return np.asarray(FLATTER * height)
+    doubt = surface_of(lambda unit: _doubt(best, unit), best, failing)
 
-    particles = tempered_particles(flatter, mixture, N_FLATTER, 6, generator)
-    return View(target, draws, space.unit_of_scores(particles.points))
+    def height(scores: FloatArray) -> FloatArray:
+        return np.asarray(doubt(space.unit_of_scores(scores)) - space.log_prior_of_scores(scores))
+
+    particles = tempered_particles(height, mixture, N_DOUBTFUL, DOUBTFUL_SWEEPS, generator)
+    return View(target, draws, np.unique(space.unit_of_scores(particles.points), axis=0))
+
+
+def _doubt(form: Form, unit: FloatArray) -> FloatArray:
+    """Return minus the logarithm of how much larger the integrand would be if heights were lower by some sds."""
+    median, lower = form.height(unit), form.optimistic(unit, OPTIMISM)
+    return np.asarray(lower - np.log(np.maximum(-np.expm1(lower - median), SMALLEST_DOUBT)))
 
 
 def _mixture(space: Space, charts: Sequence[Chart], anywhere: float, lowest: float) -> Mixture:
@@ -119,50 +128,27 @@ def next_points(
     best = models.best
     draws = np.unique(view.draws, axis=0)
     drawn = draws[generator.permutation(len(draws))[: n_drawn(n)]]
-    chosen = np.vstack([drawn, _optimistic(models, view, int(OPTIMISTIC_SHARE * n), generator, failing)])
-    candidates = np.vstack([draws[:: max(1, len(draws) // N_CANDIDATES)], view.flatter[: N_CANDIDATES // 2]])
     # Where everything is known, rounding chooses: no point twice.
-    candidates = np.unique(candidates, axis=0)
-    candidates = candidates[~np.any(np.all(candidates[:, None, :] == chosen, axis=2), axis=1)]
-    # Far above all that matters a surrogate may be off by any number.
-    of_candidates, of_chosen = best.height(candidates), best.height(chosen)
-    highest = float(np.min(of_candidates)) + HIGHEST_ASKED
-    candidates, known = candidates[of_candidates < highest], chosen[of_chosen < highest]
-    region = view.target.region(N_REGION).equally_weighted(N_REGION).points
-    noise = models.sample.noise_std**2
+    candidates = view.doubtful[~np.any(np.all(view.doubtful[:, None, :] == drawn, axis=2), axis=1)]
     chance = np.ones(len(candidates)) if failing is None else np.exp(-failing.height(candidates))
-    telling = _most_telling(best, np.vstack([known, candidates]), chance, region, n - len(chosen), noise)
-    return np.vstack([chosen, candidates[telling]])
-
-
-def _optimistic(
-    models: Models, view: View, n: int, generator: np.random.Generator, failing: Walls | None
-) -> FloatArray:
-    """Return draws from the integrand as it may be at best, each a point of its own as far as there are any."""
-    best, dim = models.best, models.sample.space.dim
-    if n == 0:
-        return np.empty((0, dim))
-    surface = surface_of(lambda unit: best.optimistic(unit, OPTIMISM), best, failing)
-    start = np.vstack([view.draws[: N_FLATTER // 2], view.flatter])
-    points, _, log_weights = importance_draws(
-        surface, 1.0, start, N_OPTIMISTIC, generator, models.sample.space.periodic
-    )
-    weights = np.exp(log_weights - np.max(log_weights))
-    chosen = np.unique(generator.choice(len(points), size=n, p=weights / np.sum(weights)))
-    more = view.flatter[generator.permutation(len(view.flatter))[: n - len(chosen)]]
-    return np.vstack([points[chosen], more])
+    noise = models.sample.noise_std**2
+    telling = _most_telling(best, np.vstack([drawn, candidates]), chance, view.doubtful, n - len(drawn), noise)
+    return np.vstack([drawn, candidates[telling]])
 
 
 def _most_telling(
-    form: Form, points: FloatArray, chance: FloatArray, region: FloatArray, n: int, noise: float
+    form: Form, points: FloatArray, chance: FloatArray, doubtful: FloatArray, n: int, noise: float
 ) -> list[int]:
-    """Return the points that take most off the variance of the integral over the region, to first order.
+    """Return the points that take most off the variance of the integral, with the slope up to the optimistic integrand.
 
-    The first of them are going to be known; the last, from which the numbers returned count, have a ``chance`` to be if
-    they are chosen.
+    It is told by points that are as dense as the integrand is ``doubtful``, so that each counts by one over its sd. The
+    first points are going to be known; the last, from which the numbers returned count, have a ``chance`` to be if they
+    are chosen.
     """
     n_chosen = len(points) - len(chance)
-    with_integral = np.mean(form.covariance(points, region), axis=1)
+    with_integral = np.mean(
+        form.covariance(points, doubtful) / np.maximum(form.sd(doubtful), SMALLEST_DOUBTED_SD), axis=1
+    )
     covariance = form.covariance(points, points)
     least = noise + 1e-9 * float(np.max(np.diag(covariance))) + 1e-12
     chosen: list[int] = []

@@ -175,12 +175,14 @@ def _with_facts(task: Task, seen: Seen, before: Round | None) -> Round | None:
         return Round(n, known, noise, Search.begin(Sample.of(known, limit)), limit)
     search = before.search.told(known, before.n)
     made = replace(before, n=n, known=known, noise=noise, search=search, plan=np.empty((0, task.dim)), draws=None)
-    if before.draws is None or before.models is None:
+    if before.models is None:
         return made
     places, in_plan = Points(known.unit, known.number).among(before.plan, before.n)
     if len(places) == 0:
         return made
     tested = before.models.test(known, places, in_plan < n_drawn(len(before.plan)))
+    if before.draws is None:
+        return replace(made, tests=(*made.tests, tested.of_search))
     since = known.position >= before.n_modelled
     missed = known.unit[places], tested.observed - tested.predicted
     charts = charts_after(made.charts, made.sample, before.draws, missed, since)

@@ -26,8 +26,10 @@ FITTING_STEPS = 4
 #: There are at most so many parts, and one is split if the log density of other particles gains more than this.
 MOST_PARTS = 16
 SPLIT_GAIN = 0.01
-#: Parts of a smaller share are left out; what is added to covariances, as a share of their mean variance.
+#: Parts of a smaller share, or of fewer particles for each axis, are left out, and not bent.
 SMALLEST_SHARE = 0.01
+FEWEST_AN_AXIS = 2.0
+#: What is added to covariances, as a share of their mean variance.
 RIDGE = 1e-9
 #: The mixture is a little wider than the particles.
 WIDER_PART = 1.1
@@ -76,7 +78,7 @@ def _maximised(particles: FloatArray, mixture: Mixture) -> Mixture:
         parts = []
         for part, share in zip(mixture.parts, shares, strict=True):
             total = float(np.sum(share))
-            if total < max(SMALLEST_SHARE * len(particles), 2.0 * dim):
+            if total < max(SMALLEST_SHARE * len(particles), FEWEST_AN_AXIS * dim):
                 continue
             steps = space.difference(particles, part.centre)
             middle = share @ steps / total
@@ -130,6 +132,8 @@ def _bent(particles: FloatArray, mixture: Mixture) -> Mixture:
 def _bent_part(part: Part, steps: FloatArray, shares: FloatArray) -> Part:
     """Return a part as it fits these steps from its centre best: elliptical, or bent."""
     told, judged = slice(None, None, 2), slice(1, None, 2)
+    if min(np.sum(shares[told]), np.sum(shares[judged])) < FEWEST_AN_AXIS * len(part.root):
+        return part
     values, vectors = np.linalg.eigh(part.root @ part.root.T)
     # Coordinates can bend those that come after them: they are taken as they come, or the widest ones first.
     principal = (vectors * np.sqrt(values))[:, ::-1]
