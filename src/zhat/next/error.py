@@ -11,7 +11,7 @@ from zhat.core.integrate.target import Region, Target, evenly_spread
 from zhat.next.drift import drift
 from zhat.next.forms import Form
 from zhat.next.models import surprise
-from zhat.next.planning import OPTIMISM, View
+from zhat.next.planning import View
 from zhat.next.ratios import owners
 from zhat.next.rounds import Round
 from zhat.problem.evaluations import Evaluations
@@ -24,6 +24,8 @@ N_FUNCTIONS = 128
 N_NODES = 512
 #: Points that stand for it otherwise.
 N_NODES_OF_REGION = 4096
+#: What there is room for is what heights leave that are lower by this many sds.
+ROOM_SDS = 2.0
 #: The share of the integrand that is taken to be seen at the least.
 SMALLEST_SEEN = 1e-6
 
@@ -68,7 +70,7 @@ def _log_unseen_modes(made: Round, view: View, wrong: float, generator: np.rando
     if unseen == 0.0 or models.best is not models.plain:
         return unseen
     anywhere = sobol(N_NODES_OF_REGION, models.sample.space.dim, generator)
-    at_best, expected = models.plain.optimistic(anywhere, OPTIMISM * wrong), models.plain.expected(anywhere)
+    at_best, expected = models.plain.optimistic(anywhere, ROOM_SDS * wrong), models.plain.expected(anywhere)
     room = np.exp(-at_best - view.target.log_integral.value) - np.exp(-expected - view.target.log_integral.value)
     return min(unseen, math.log1p(max(float(np.mean(room)), 0.0)))
 

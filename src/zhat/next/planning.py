@@ -21,11 +21,13 @@ from zhat.next.sample import Sample
 
 #: The share of a round that is drawn from the integrand as it is expected.
 DRAWN_SHARE = 0.1
-#: What is doubtful of the integrand is by how much it would be larger if heights were lower by so many sds.
-OPTIMISM = 2.0
+#: What is doubtful of the integrand is by how much it would be larger if heights were lower by this many sds.
+OPTIMISM = 1.0
 SMALLEST_DOUBT = 1e-12
-#: Draws from the integrand, and points that lie where it is doubtful, with the sweeps of moves that make these.
+#: Draws from the integrand, points that stand for it, and points that are as dense as it is doubtful, with the sweeps
+#: of moves that make these.
 N_DRAWS = 800
+N_REGION = 800
 N_DOUBTFUL = 600
 DOUBTFUL_SWEEPS = 6
 #: The share of the particles that begin anywhere: with each form.
@@ -128,27 +130,27 @@ def next_points(
     best = models.best
     draws = np.unique(view.draws, axis=0)
     drawn = draws[generator.permutation(len(draws))[: n_drawn(n)]]
+    candidates = np.unique(np.vstack([draws[::2], view.doubtful]), axis=0)
     # Where everything is known, rounding chooses: no point twice.
-    candidates = view.doubtful[~np.any(np.all(view.doubtful[:, None, :] == drawn, axis=2), axis=1)]
+    candidates = candidates[~np.any(np.all(candidates[:, None, :] == drawn, axis=2), axis=1)]
     chance = np.ones(len(candidates)) if failing is None else np.exp(-failing.height(candidates))
     noise = models.sample.noise_std**2
-    telling = _most_telling(best, np.vstack([drawn, candidates]), chance, view.doubtful, n - len(drawn), noise)
+    telling = _most_telling(best, np.vstack([drawn, candidates]), chance, view, n - len(drawn), noise)
     return np.vstack([drawn, candidates[telling]])
 
 
-def _most_telling(
-    form: Form, points: FloatArray, chance: FloatArray, doubtful: FloatArray, n: int, noise: float
-) -> list[int]:
-    """Return the points that take most off the variance of the integral, with the slope up to the optimistic integrand.
+def _most_telling(form: Form, points: FloatArray, chance: FloatArray, view: View, n: int, noise: float) -> list[int]:
+    """Return the points that take most off the variance of an integral, to first order: of one of two in turn.
 
-    It is told by points that are as dense as the integrand is ``doubtful``, so that each counts by one over its sd. The
-    first points are going to be known; the last, from which the numbers returned count, have a ``chance`` to be if they
-    are chosen.
+    They are that of the integrand as it is expected, and what that would gain at best; of the latter tell points that
+    are as dense as it is doubtful, each by one over its sd. The first points are going to be known; the last, from
+    which the numbers returned count, have a ``chance`` to be if they are chosen.
     """
     n_chosen = len(points) - len(chance)
-    with_integral = np.mean(
-        form.covariance(points, doubtful) / np.maximum(form.sd(doubtful), SMALLEST_DOUBTED_SD), axis=1
-    )
+    expected = view.target.region(N_REGION).equally_weighted(N_REGION).points
+    sd = np.maximum(form.sd(view.doubtful), SMALLEST_DOUBTED_SD)
+    with_doubt = np.mean(form.covariance(points, view.doubtful) / sd, axis=1)
+    with_integrals = np.array([np.mean(form.covariance(points, expected), axis=1), with_doubt])
     covariance = form.covariance(points, points)
     least = noise + 1e-9 * float(np.max(np.diag(covariance))) + 1e-12
     chosen: list[int] = []
@@ -156,14 +158,14 @@ def _most_telling(
         variance = np.maximum(np.diag(covariance), 0.0) + least
         best = step
         if step >= n_chosen:
-            gain = chance * (with_integral**2 / variance)[n_chosen:]
+            gain = chance * (with_integrals[step % 2] ** 2 / variance)[n_chosen:]
             gain[chosen] = -1.0
             best = n_chosen + int(np.argmax(gain))
             chosen.append(best - n_chosen)
         # Rounding leaves covariances that no variances have.
         largest = np.sqrt(variance * variance[best])
         column = np.clip(covariance[:, best], -largest, largest)
-        with_integral = with_integral - column * with_integral[best] / variance[best]
+        with_integrals = with_integrals - np.outer(with_integrals[:, best] / variance[best], column)
         covariance = covariance - np.outer(column, column) / variance[best]
     return chosen
 
