@@ -51,18 +51,27 @@ def fill(page: Path, lines: Sequence[str]) -> None:
 
 
 def beside_packages(methods: Groups) -> Iterator[str]:
-    """Yield tables of methods on the problems that each of them was run on: without the slow package, and with it."""
-    names = {name for name, _ in methods}
-    for left_out in [{SLOW}, set()] if SLOW in names else [set[str]()]:
-        chosen = {pair: found for pair, found in methods.items() if pair[0] not in left_out}
-        common = set.intersection(*({run.problem.number for run in found} for found in chosen.values()))
-        if not common or names <= left_out:
+    """Yield tables of methods on the problems that each of them was run on.
+
+    One is of equal budgets, one has the slow package as well, and one is of budgets and of default settings, of which
+    those of the slow package are a budget.
+    """
+    with_budget = {pair for pair in methods if pair[1]}
+    quick = {pair for pair in methods if pair[0] != SLOW}
+    shown: list[set[tuple[str, int]]] = []
+    for chosen in (with_budget & quick, with_budget, quick):
+        if not chosen or chosen in shown:
             continue
-        without = "without noise" if names & set(PACKAGES) else "in all"
+        shown.append(chosen)
+        common = set.intersection(*({run.problem.number for run in methods[pair]} for pair in chosen))
+        if not common:
+            continue
+        without = "without noise" if {name for name, _ in chosen} & set(PACKAGES) else "in all"
         yield f"On {len(common)} problems {without}:\n"
         yield from heading("")
-        for pair, found in chosen.items():
-            yield row(label(*pair), [run for run in found if run.problem.number in common])
+        for pair, found in methods.items():
+            if pair in chosen:
+                yield row(label(*pair), [run for run in found if run.problem.number in common])
         yield "\n</div>\n"
 
 
