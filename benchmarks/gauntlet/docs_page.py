@@ -67,7 +67,8 @@ def beside_packages(methods: Groups) -> Iterator[str]:
         if not common:
             continue
         without = "without noise" if {name for name, _ in chosen} & set(PACKAGES) else "in all"
-        yield f"On {len(common)} problems {without}:\n"
+        defaults = "" if chosen <= with_budget else ", default settings included"
+        yield f"On {len(common)} problems {without}{defaults}:\n"
         yield from heading("")
         for pair, found in methods.items():
             if pair in chosen:

@@ -241,7 +241,12 @@ def test_methods_are_compared_on_the_problems_that_all_of_them_have():
     methods = {pair: judged(problems, runs, *pair) for pair in methods_of(runs)}
     lines = list(beside_packages(methods))
     titles = [line for line in lines if line.startswith("On ")]
-    assert titles == [f"On {n} problems without noise:\n" for n in (3, 1, 2)]
+    in_words = (
+        "3 problems without noise",
+        "1 problems without noise",
+        "2 problems without noise, default settings included",
+    )
+    assert titles == [f"On {words}:\n" for words in in_words]
     names = [line.split(" | ")[0:2] for line in lines if line.startswith(("| auto", "| dynesty", "| pyvbmc"))]
     assert names == [
         ["| auto, T = 50 (d + 2)", "3"], ["| dynesty, T = 50 (d + 2)", "3"],
