@@ -33,6 +33,9 @@ FEWEST_AN_AXIS = 2.0
 RIDGE = 1e-9
 #: The mixture is a little wider than the particles.
 WIDER_PART = 1.1
+#: Where particles are so many times denser than a mixture it has a part of its own, of such a share.
+MOST_UNCOVERED = 30.0
+COVERING_SHARE = 0.01
 #: Independent sets of points, and how many points each has to begin with.
 SCRAMBLES = 8
 FIRST_POINTS = 512
@@ -67,6 +70,28 @@ def fitted_to(particles: FloatArray, mixture: Mixture) -> Mixture:
         gain = _bent(told, split).log_density(judged) - _bent(told, whole).log_density(judged)
         whole = split if float(np.mean(gain)) > SPLIT_GAIN else whole
     return _bent(particles, _maximised(particles, whole))
+
+
+def covering(mixture: Mixture, particles: FloatArray, log_density: FloatArray) -> Mixture:
+    """Return the mixture with a small part wherever it is far thinner than particles are, up to some number of them.
+
+    A mode that few particles found is too small to have been fitted, and all sets of points would agree to miss it.
+    """
+    log_terms = mixture.log_terms(particles)
+    log_mixture = np.logaddexp.reduce(log_terms, axis=0)
+    roots = [part.root for part in mixture.parts]
+    added: list[Part] = []
+    while len(added) < MOST_PARTS:
+        worst = int(np.argmax(log_density - log_mixture))
+        if log_density[worst] - log_mixture[worst] < math.log(MOST_UNCOVERED):
+            break
+        nearest = int(np.argmax(log_terms[:, worst]))
+        added.append(Part(particles[worst], roots[nearest], COVERING_SHARE))
+        new = Mixture(mixture.space, (added[-1],)).log_density(particles)
+        log_mixture = np.logaddexp(log_mixture, new)
+    whole = 1.0 + COVERING_SHARE * len(added)
+    parts = (replace(part, share=part.share / whole) for part in (*mixture.parts, *added))
+    return replace(mixture, parts=tuple(parts))
 
 
 def _maximised(particles: FloatArray, mixture: Mixture) -> Mixture:

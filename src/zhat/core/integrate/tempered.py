@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from zhat.core.arrays import FloatArray, Surface
-from zhat.core.integrate.fitted import Weighed, fitted_to, weighed
+from zhat.core.integrate.fitted import Weighed, covering, fitted_to, weighed
 from zhat.core.integrate.mixture import Mixture
 from zhat.core.integrate.quadrature import LogIntegral
 from zhat.core.integrate.smc import (
@@ -144,16 +144,20 @@ def located_target(surface: Surface, mixture: Mixture, generator: np.random.Gene
             return grid
     tolerance = max(effort.tolerance, QUASI_RANDOM_TOLERANCE)
     mixture = fitted_to(population.points, mixture)
+    log_density = -population.energies - population.log_integral
+    mixture = covering(mixture, population.points, log_density)
     found = weighed(height, mixture, tolerance, effort.pool_points, generator)
     for _ in range(REFITS):
         if found.log_integral.error < max(tolerance, GOOD_ERROR):
             break
         mixture = fitted_to(found.drawn(len(particles), generator), mixture.unbent())
+        mixture = covering(mixture, population.points, log_density)
         again = weighed(height, mixture, tolerance, effort.pool_points, generator)
         if again.log_integral.error < found.log_integral.error:
             found = again
     by_particles, value = population.log_integral + space.log_volume, found.log_integral.value + space.log_volume
-    error = found.log_integral.error
+    # A mode that none of the particles is in may hold the share of one.
+    error = math.hypot(found.log_integral.error, 1.0 / len(particles))
     error += max(abs(value - by_particles) - DIFFERENT * population.relative_error, 0.0)
     n_points = population.n_points + found.log_integral.n_points
     if error < max(population.relative_error, GOOD_ERROR):
