@@ -28,7 +28,7 @@ SMALLEST_DOUBT = 1e-12
 #: of moves that make these.
 N_DRAWS = 800
 N_REGION = 800
-N_DOUBTFUL = 600
+N_WHERE_DOUBTFUL = 600
 DOUBTFUL_SWEEPS = 6
 #: The share of the particles that begin anywhere: with each form.
 ANYWHERE = {"ratios": 0.2, "plain": 0.6}
@@ -90,7 +90,7 @@ def view_of(
     def height(scores: FloatArray) -> FloatArray:
         return np.asarray(doubt(space.unit_of_scores(scores)) - space.log_prior_of_scores(scores))
 
-    particles = tempered_particles(height, mixture, N_DOUBTFUL, DOUBTFUL_SWEEPS, generator)
+    particles = tempered_particles(height, mixture, N_WHERE_DOUBTFUL, DOUBTFUL_SWEEPS, generator)
     return View(target, draws, np.unique(space.unit_of_scores(particles.points), axis=0))
 
 
