@@ -167,8 +167,10 @@ def _with_facts(task: Task, seen: Seen, before: Round | None) -> Round | None:
     if not np.any(np.isfinite(seen.y)):
         return None
     n = len(seen)
-    learn = before is None or n >= before.compare_at
-    noise = _learned_noise(task, seen, before) if learn else before.noise  # type: ignore[union-attr]
+    if before is not None and n < before.compare_at:
+        noise = before.noise
+    else:
+        noise = _learned_noise(task, seen, before)
     known = known_of(task, seen, noise)
     if before is None:
         limit = smallest_limit(task.dim) + FIRST_ALLOWANCE
