@@ -167,10 +167,7 @@ def _with_facts(task: Task, seen: Seen, before: Round | None) -> Round | None:
     if not np.any(np.isfinite(seen.y)):
         return None
     n = len(seen)
-    if before is not None and n < before.compare_at:
-        noise = before.noise
-    else:
-        noise = _learned_noise(task, seen, before)
+    noise = before.noise if before is not None and n < before.compare_at else _learned_noise(task, seen, before)
     known = known_of(task, seen, noise)
     if before is None:
         limit = smallest_limit(task.dim) + FIRST_ALLOWANCE
