@@ -52,7 +52,7 @@ def parts_of_error(
         "modes_error": _log_unseen_modes(made, view, wrong, task.generator(Purpose.FRESH_PLAN)),
         "wall_error": 0.0 if best.walls is None else best.walls.relative_error(region.points, region.weights),
         "unseen_error": 0.5 * unseen,
-        "quadrature_error": view.target.log_integral.error,
+        "quadrature_error": view.log_integral.error,
         "noise_error": learned_shift_error(task, facts, made.noise / task.inverse_temperature**2),
     }
     return 0.5 * unseen, parts, {"surprise": wrong}
@@ -71,7 +71,7 @@ def _log_unseen_modes(made: Round, view: View, wrong: float, generator: np.rando
         return unseen
     anywhere = sobol(N_NODES_OF_REGION, models.sample.space.dim, generator)
     at_best, expected = models.plain.optimistic(anywhere, ROOM_SDS * wrong), models.plain.expected(anywhere)
-    room = np.exp(-at_best - view.target.log_integral.value) - np.exp(-expected - view.target.log_integral.value)
+    room = np.exp(-at_best - view.log_integral.value) - np.exp(-expected - view.log_integral.value)
     return min(unseen, math.log1p(max(float(np.mean(room)), 0.0)))
 
 
@@ -102,7 +102,7 @@ def log_integrals(form: Form, target: Target, generator: np.random.Generator) ->
     shares = 0.5 * region.weights + 0.5 * root / np.sum(root)
     nodes = evenly_spread(shares, N_NODES)
     points, weights = region.points[nodes], region.weights[nodes] / shares[nodes]
-    gain = form.expected(points) - form.draws(points, N_FUNCTIONS, generator)
+    gain = form.height(points) - form.draws(points, N_FUNCTIONS, generator)
     return np.asarray(np.logaddexp.reduce(gain + np.log(weights / np.sum(weights)), axis=1))
 
 

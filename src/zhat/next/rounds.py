@@ -232,7 +232,7 @@ def _with_models(task: Task, made: Round, anew: bool, effort: Effort) -> tuple[R
     if models.other is not None and knows_nothing(models.best, view.draws):
         models = replace(models, chosen=models.other.name)
         view = view_of(models, made.charts, generator, effort, made.known.failing)
-    integral = view.target.log_integral
+    integral = view.log_integral
     log_z = integral.value - models.sample.lowest
     compare_at = COMPARE_GROWTH * made.n if anew or made.models is None else made.compare_at
     # Where the energy is known everywhere, it does not matter what was thought before.
@@ -249,7 +249,7 @@ def _planned(task: Task, made: Round, view: View) -> Round:
     size = min(size - int(EXPLORING_SHARE * size), task.budget - made.n)
     plan = next_points(made.models, view, size, generator, made.known.failing)
     allowance = made.search.allowance + EXPLORING_SHARE / (1.0 - EXPLORING_SHARE) * size
-    limit = max(smallest_limit(task.dim), ABOVE_LOG_INTEGRAL - view.target.log_integral.value)
+    limit = max(smallest_limit(task.dim), ABOVE_LOG_INTEGRAL - view.log_integral.value)
     return replace(
         made, plan=plan, draws=view.draws, limit=limit, search=replace(made.search, allowance=allowance)
     )  # fmt: skip
