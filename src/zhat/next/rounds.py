@@ -266,7 +266,9 @@ def _exploring_share(task: Task, made: Round, view: View) -> float:
     assert made.models is not None
     generator = task.generator(Purpose.UNCERTAINTY)
     uncertain = surprise(made.tests) * float(np.std(log_integrals(made.models.best, view.target, generator)))
-    is_worthwhile = made.search.chance_of_new > max(uncertain, GOOD_CHANCE)
+    # What a descent on low ground is about to find is not in that uncertainty.
+    is_low = any(descent.lowest < made.sample.lowest + made.sample.limit for descent in made.search.going)
+    is_worthwhile = is_low or made.search.chance_of_new > max(uncertain, GOOD_CHANCE)
     return EXPLORING_SHARE if is_worthwhile else SMALL_EXPLORING_SHARE
 
 

@@ -23,6 +23,8 @@ STEPS_A_LAP = 3
 LARGEST_SHARE = 0.8
 #: A ridge is so much higher than both ends of the way; a surrogate is asked at so many places of it.
 RIDGE_HEIGHT = 1.0
+#: The share of the heights that matter below which a descent may be at home: above, a surrogate does not know enough.
+HOME_SHARE = 1.0 / 3.0
 N_ON_THE_WAY = 24
 
 #: Heights in natural coordinates, as far as a surrogate knows them: λ times the energy and the prior's.
@@ -131,7 +133,7 @@ class Search:
                 going, left = (Descent.looking_at(fresh.point),), search.allowance - 1.0
                 return replace(search, going=going, allowance=left, n_looks=fresh.number + 1)
             arrived = explained(descent.best, descent.lowest) if descent.n_told == 0 else None
-            if arrived is None and descent.lowest < low:
+            if arrived is None and descent.lowest < sample.lowest + HOME_SHARE * sample.limit:
                 arrived = basin_of(search.basins, descent.best, sample.space, landscape)
             if arrived is not None:
                 search = search._counting(arrived)
@@ -161,9 +163,13 @@ class Search:
 
     @property
     def chance_of_new(self) -> float:
-        """The chance that the next descent ends in a new basin, by how many did so far (Good and Turing)."""
+        """The chance that the next descent ends in a new basin, by how many did so far (Good and Turing).
+
+        Those that have not ended may do so yet, and one more is allowed for.
+        """
+        open_ones = len(self.going) + len(self.waiting)
         once = sum(basin.n_descents == 1 for basin in self.basins)
-        return max(once, 1) / (1.0 + sum(basin.n_descents for basin in self.basins))
+        return (once + open_ones + 1) / (sum(basin.n_descents for basin in self.basins) + open_ones + 1)
 
     def log_unseen(self, shares: FloatArray) -> float:
         """Return what basins that no descent has ended in may add to log Z, given the shares of Z of those known.
