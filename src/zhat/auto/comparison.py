@@ -120,7 +120,7 @@ def _tell_of_a_quadratic(data: Heights) -> bool:
 def _tell_of_a_polynomial(data: Heights) -> bool:
     """Return whether there are enough data for a polynomial, which has more terms than a quadratic on circles."""
     n_columns = data.x.shape[1] + len(data.periodic)
-    return _tell_of_a_quadratic(data) and len(data.height) > n_given_terms(n_columns)
+    return _tell_of_a_quadratic(data) and len(data.height) > n_given_terms(n_columns, 10**9)
 
 
 def compare_powers(

@@ -14,7 +14,7 @@ from zhat.next.models import surprise
 from zhat.next.planning import View
 from zhat.next.plausible import log_integrals, log_room
 from zhat.next.ratios import owners
-from zhat.next.rounds import Round
+from zhat.next.rounds import Round, first_size
 from zhat.problem.evaluations import Evaluations
 from zhat.problem.streams import Purpose
 from zhat.problem.task import Task
@@ -22,6 +22,8 @@ from zhat.protocol.common import learned_shift_error
 
 #: Points that stand for it otherwise.
 N_NODES_OF_REGION = 4096
+#: A fall within so many sds of the noise is none.
+NOISE_SDS = 3.0
 #: The share of the integrand that is taken to be seen at the least.
 SMALLEST_SEEN = 1e-6
 
@@ -44,7 +46,7 @@ def parts_of_error(
     parts = {
         "surrogate_error": wrong * float(np.std(plausible)),
         "drift_error": drift(made.past[:-1], made.past[-1]),
-        "search_error": _still_falling(made),
+        "search_error": _still_falling(task, made),
         "modes_error": _log_unseen_modes(made, view, wrong, task.generator(Purpose.FRESH_PLAN)),
         "wall_error": 0.0 if best.walls is None else best.walls.relative_error(region.points, region.weights),
         "unseen_error": 0.5 * unseen,
@@ -72,14 +74,22 @@ def _shares(made: Round, region: Region) -> FloatArray:
     return np.asarray(np.bincount(basin, region.weights, len(made.search.basins)), dtype=float)
 
 
-def _still_falling(made: Round) -> float:
-    """Return by how much the lowest height has fallen since half of the evaluations, if the search has not ended.
+def _still_falling(task: Task, made: Round) -> float:
+    """Return by how much the lowest height may fall yet, beyond its noise, if the first search has not ended.
 
-    It may fall by as much again.
+    By as much as since half of the evaluations; and by what as many steps as there are axes and two more gained on the
+    way from the first points to where it is.
     """
-    if made.search.basins[0].descent.ended:
+    assert made.models is not None
+    sample, descent = made.sample, made.search.basins[0].descent
+    if descent.ended or made.models.is_exact:
         return 0.0
-    return float(np.min(made.sample.height[made.known.position < 0.5 * made.n], initial=made.limit))
+    position, dim = made.known.position, sample.space.dim
+    first = sample.height[(position < first_size(task)) & np.isfinite(sample.height)]
+    fallen = float(np.median(first)) if len(first) else made.limit
+    n_laps = 1.0 + max(descent.n_told - 2 * dim, 0) / (dim + 2)
+    of_late = float(np.min(sample.height[position < 0.5 * made.n], initial=made.limit))
+    return max(fallen / n_laps - NOISE_SDS * sample.noise_std, of_late - NOISE_SDS * sample.noise_std, 0.0)
 
 
 def _log_unseen_share(form: Form, made: Round, view: View) -> float:

@@ -80,7 +80,8 @@ class Plain:
     """A process of heights of the energy above the sample's lowest.
 
     No height, with the prior's, is further below the lowest than ``floor``: a process that knows nothing of a place may
-    believe anything of it. ``rows`` are those of the sample that it was told.
+    believe anything of it. The floor is infinite where the energy is known everywhere. ``rows`` are those of the sample
+    that it was told.
     """
 
     space: Space
@@ -176,16 +177,16 @@ def fit_plain(sample: Sample, before: Plain | None, anew: bool) -> Plain | None:
     ``before`` is where hyperparameters were last; ``anew`` compares all kinds, which otherwise stay what they were.
     """
     space, matters = sample.space, sample.matters
-    if np.sum(matters) < FEWEST:
-        return None
     x, prior = places(space, sample.unit), -space.log_prior(sample.natural)
     if anew or before is None or before.is_exact:
         exact = exact_polynomial(sample, x)
         if exact is not None:
             scores = {POLYNOMIAL: exact[0].log_likelihood()}
             walls = walls_of(sample, np.flatnonzero(np.isinf(sample.height)))
-            return Plain(space, *exact, POLYNOMIAL, sample.softening, scores=scores, walls=walls)
+            return Plain(space, *exact, POLYNOMIAL, math.inf, scores=scores, walls=walls)
         anew = anew or (before is not None and before.is_exact)
+    if np.sum(matters) < FEWEST:
+        return None
     noise = np.where(matters, sample.noise, (LIMIT_SHARE * sample.limit) ** 2)
 
     values = np.minimum(sample.height, sample.limit) - prior

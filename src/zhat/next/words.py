@@ -9,7 +9,7 @@ from zhat.problem.task import Task
 from zhat.protocol.estimator import CONVERGED, SMALL_ERROR
 from zhat.protocol.notes import doubts, few_are_low, large_noise
 
-#: A drift that is worth a word.
+#: A drift that is worth a word, or what the search may still find.
 DRIFT_WORTH_A_WORD = 0.1
 
 
@@ -21,6 +21,11 @@ def notes_on(task: Task, made: Round, parts: dict[str, float], wrong: float) -> 
         notes.append(
             f"log Z has moved by {parts['drift_error']:.2g} since half of the evaluations were known: the interval "
             "allows for as much again"
+        )
+    if parts["search_error"] > DRIFT_WORTH_A_WORD:
+        notes.append(
+            f"the search for low energies was not over, and log Z may be larger by {parts['search_error']:.2g}: "
+            "a larger budget or narrower bounds are needed"
         )
     notes += doubts(parts["modes_error"], parts["unseen_error"], wrong)
     if not notes and math.hypot(*parts.values()) < SMALL_ERROR:

@@ -82,9 +82,14 @@ def all_terms(dim: int) -> tuple[Term, ...]:
     return tuple(found)
 
 
-def n_given_terms(dim: int) -> int:
-    """Return how many terms a polynomial of this many coordinates has at the least: those of a quadratic."""
-    return min((dim + 1) * (dim + 2) // 2, len(all_terms(dim)))
+def n_given_terms(dim: int, n: int) -> int:
+    """Return how many terms a polynomial of this many coordinates has at the least, given so many heights.
+
+    They are those of a quadratic, or if there are too few heights for that, those of a linear function. Nothing else is
+    a candidate then: points that lie along a few lines do not tell which of many terms an energy has.
+    """
+    quadratic = min((dim + 1) * (dim + 2) // 2, len(all_terms(dim)))
+    return quadratic if n > quadratic + dim else dim + 1
 
 
 def choose_terms(
@@ -108,10 +113,11 @@ def choose_terms(
     dim = z.shape[1]
     lowest, highest = np.min(z, axis=0), np.max(z, axis=0)
     half_width = np.maximum(0.5 * (highest - lowest), 1e-300)
-    everything = Polynomial(all_terms(dim), tuple(0.5 * (lowest + highest)), tuple(half_width))
+    n_given = n_given_terms(dim, len(z))
+    candidates = all_terms(dim) if n_given > dim + 1 else all_terms(dim)[: dim + 1]
+    everything = Polynomial(candidates, tuple(0.5 * (lowest + highest)), tuple(half_width))
     far = np.maximum(height - limit, 0.0)
     trust = 1.0 / np.sqrt(LOW_SD**2 + noise + (largest_doubt * far) ** 2)
-    n_given = n_given_terms(dim)
     weighted = everything.values(z) * trust[:, None]
     pursuit = _pursue(weighted, height * trust, n_given, most)
     coefficients = np.linalg.lstsq(weighted[:, pursuit.chosen], height * trust, rcond=None)[0]
@@ -184,9 +190,22 @@ def _pursue(columns: FloatArray, vector: FloatArray, n_given: int, most: int) ->
         pursuit.take(place)
     given = copy(pursuit)
     given.chosen = list(pursuit.chosen)
+    if columns.shape[1] <= most and not _all_are_exact(columns, vector):
+        return given
     while len(pursuit.chosen) < most and not pursuit.is_over and pursuit.take():
         pass
     return pursuit if pursuit.is_exact else given
+
+
+def _all_are_exact(columns: FloatArray, vector: FloatArray) -> bool:
+    """Return whether all columns together explain the vector: if not, no choice of them does."""
+    basis, triangle = np.linalg.qr(columns)
+    # What rounding has left of a column that others explain is no direction of its own.
+    size = np.linalg.norm(columns, axis=0)
+    basis = basis[:, np.abs(np.diag(triangle)) > SMALLEST_NEW_SHARE * size]
+    residual = vector - basis @ (basis.T @ vector)
+    left_out = residual / np.maximum(1.0 - np.sum(basis**2, axis=1), SMALLEST_FREEDOM)
+    return float(np.linalg.norm(left_out)) <= EXACT * float(np.linalg.norm(vector))
 
 
 def _log_choices(n: int, k: int) -> float:
