@@ -16,7 +16,7 @@ from zhat.core.integrate.smc import resampled
 from zhat.core.integrate.target import Effort, Target
 from zhat.core.integrate.tempered import located_target, tempered_particles
 from zhat.core.space.natural import Space
-from zhat.next.charts import Chart, chart_of_draws, chart_refitted
+from zhat.next.charts import Chart, chart_of_draws, chart_refitted, largest_mass
 from zhat.next.forms import Form
 from zhat.next.models import Models
 from zhat.next.ratios import owners
@@ -95,7 +95,7 @@ def view_of(
 ) -> View:
     """Return where the believed form sees the integrand."""
     space, best = models.sample.space, models.best
-    mixture = _mixture(space, charts, ANYWHERE[best.name], models.sample.lowest)
+    mixture = _mixture(space, charts, ANYWHERE[best.name])
     median = surface_of(best.height, best, failing)
     target = located_target(median, mixture, generator, effort)
     log_integral = _expected(best, target, effort.particles)
@@ -129,12 +129,11 @@ def _doubt(form: Form, unit: FloatArray) -> FloatArray:
     return np.asarray(lower - np.log(np.maximum(-np.expm1(lower - median), SMALLEST_DOUBT)))
 
 
-def _mixture(space: Space, charts: Sequence[Chart], anywhere: float, lowest: float) -> Mixture:
+def _mixture(space: Space, charts: Sequence[Chart], anywhere: float) -> Mixture:
     """Return where particles begin: anywhere, or around the bowls."""
     generator = np.random.default_rng(1)
     parts = [Part(np.zeros(space.dim), np.eye(space.dim), anywhere)]
-    log_mass = np.array([chart.log_volume - (chart.bottom - lowest) for chart in charts])
-    mass = np.exp(log_mass - np.max(log_mass))
+    mass = np.exp(np.array([chart.log_mass for chart in charts]) - largest_mass(charts))
     shares = BY_VOLUME * mass / np.sum(mass) + (1.0 - BY_VOLUME) / len(charts)
     for chart, share in zip(charts, shares, strict=True):
         draws = chart.centre + WIDER_BOWL * generator.standard_normal((N_OF_BOWL, space.dim)) @ chart.root.T

@@ -16,7 +16,7 @@ from zhat.core.arrays import FloatArray, sobol
 from zhat.core.gp.fit import learned_noise
 from zhat.core.integrate.target import QUICK, THOROUGH, Effort
 from zhat.core.space.torus import embed
-from zhat.next.charts import Chart, chart_of_descent
+from zhat.next.charts import Chart, chart_of_descent, largest_mass
 from zhat.next.drift import Looked
 from zhat.next.known import Known, known_of
 from zhat.next.models import Models, Verdict, fit_models, knows_nothing, surprise
@@ -49,6 +49,9 @@ ABOVE_LOG_INTEGRAL = 14.0
 FIRST_ALLOWANCE = 5.0
 #: Descents do not begin where it is less likely than not that an evaluation succeeds, in minus the logarithm.
 LIKELY_TO_FAIL = math.log(2.0)
+#: A bowl of its own has no basin whose mass is smaller than the largest one's by this, in the logarithm: it would only
+#: keep heights from another one, which are few enough.
+NEGLIGIBLE_MASS = 7.0
 #: The noise is learned from at least so many of the lowest values.
 FEWEST_FOR_NOISE = 16
 
@@ -228,8 +231,7 @@ def _with_first_chart(made: Round) -> Round:
 def _with_models(task: Task, made: Round, anew: bool, effort: Effort) -> tuple[Round, View]:
     """Return a round with surrogates of what is known, and what they see."""
     sample = made.sample
-    # A basin that was low once may be far above what was found since.
-    charts = tuple(chart for chart in made.charts if chart.bottom < sample.lowest + sample.limit) or made.charts
+    charts = tuple(chart for chart in made.charts if chart.log_mass > largest_mass(made.charts) - NEGLIGIBLE_MASS)
     made = replace(made, charts=charts)
     models = fit_models(sample, charts, made.models, anew, made.tests)
     generator = task.generator(Purpose.ROUND, made.n)
