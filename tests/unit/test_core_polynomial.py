@@ -210,3 +210,31 @@ def test_a_power_of_the_integrand_is_not_relative_to_a_polynomial():
         ModelSpec(trend="polynomial", warp=-1.0)
     with pytest.raises(ValueError, match="quadratic trend"):
         ModelSpec(trend="polynomial", warp=0.1)
+
+
+def test_a_linear_function_of_many_coordinates_is_known_from_few_values():
+    z = np.random.default_rng(0).random((64, 20))
+    slopes = np.linspace(-3.0, 5.0, 20)
+    found = choose_terms(z, z @ slopes + 2.0, np.zeros(64), 30.0, FAR_NOISE, 48)
+    assert found.is_exact
+    assert len(found.trend.terms) == 21
+
+
+def test_points_along_a_few_lines_do_not_tell_a_polynomial():
+    generator = np.random.default_rng(1)
+    start, steps = generator.random(20), generator.uniform(-0.3, 0.3, (60, 1))
+    # Along the axes through a point, products of coordinates cannot be told from single ones.
+    z = start + steps * np.eye(20)[np.arange(60) % 20]
+    products = np.sum(z[:, 1:] * z[:, :-1], axis=1)
+    assert not choose_terms(z, 5.0 * np.sum((z - 0.4) ** 2, axis=1), np.zeros(60), 30.0, FAR_NOISE, 45).is_exact
+    assert not choose_terms(z, products + np.sum(z**2, axis=1), np.zeros(60), 30.0, FAR_NOISE, 45).is_exact
+
+
+def test_where_all_terms_do_not_explain_heights_none_are_chosen():
+    generator = np.random.default_rng(2)
+    z = generator.uniform(-1.0, 1.0, (200, 3))
+    quartic = z[:, 0] ** 4 - 2.0 * z[:, 1] ** 2 * z[:, 2] + z[:, 2]
+    for height, is_exact in ((quartic + np.exp(2.0 * z[:, 0]), False), (quartic, True)):
+        found = choose_terms(z, height - np.min(height), np.zeros(200), 50.0, FAR_NOISE, 150)
+        assert found.is_exact == is_exact
+        assert (len(found.trend.terms) > 10) == is_exact

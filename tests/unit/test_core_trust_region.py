@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from zhat.core.search.quadratic import Quadratic, lowest_in_ball, smallest_quadratic
-from zhat.core.search.trust_region import WORTHWHILE_GAIN, Descent
+from zhat.core.search.trust_region import STEPS_A_LAP, WORTHWHILE_GAIN, Descent
 
 
 def descend(height, start, n_most, bounds=None, noise=0.0, others=()):
@@ -148,3 +148,19 @@ def test_the_lowest_place_in_a_ball_is_that_of_many_trials(seed):
     trials = generator.standard_normal((20_000, 3))
     trials *= generator.random((20_000, 1)) ** 0.2 / np.linalg.norm(trials, axis=1, keepdims=True)
     assert model.at(found) <= min(model.at(trial) for trial in trials) + 1e-9
+
+
+@pytest.mark.parametrize("dim", [2, 5])
+def test_a_lap_that_gains_nothing_is_the_last(dim):
+    rng = np.random.default_rng(dim)
+
+    def rough(x):
+        # On the ground of a rough valley: whatever a model promises, there is nothing to gain.
+        return 0.4 * float(np.sum(np.cos(9.0 * x))) + 0.4 * float(rng.random())
+
+    start = np.full(dim, 0.5)
+    search, points, heights = descend(rough, start, 1000)
+    assert search.ended
+    n_first = 2 * dim
+    laps = 1 + (heights[0] - heights.min()) / WORTHWHILE_GAIN
+    assert len(points) <= n_first + 1 + STEPS_A_LAP * (dim + 2) * (laps + 1)

@@ -6,7 +6,7 @@ from scipy.spatial import KDTree
 from scipy.stats import norm
 
 from zhat.core.arrays import sobol
-from zhat.core.heights.walls import SMALLEST_SD, Walls
+from zhat.core.heights.walls import MOST_POINTS, SMALLEST_SD, Walls
 
 DIRECTIONS = ([1.0, 0.0], [1.0, 1.0], [2.0, -1.0])
 
@@ -135,3 +135,16 @@ def test_walls_that_are_certain_add_nothing():
     query = sobol(512, 2, 1)
     query = query[query[:, 0] < 0.3]
     assert walls.relative_error(query, np.full(len(query), 1 / len(query))) < 1e-4
+
+
+def test_of_many_points_those_near_a_wall_tell_where_it_is():
+    x = sobol(3 * MOST_POINTS, 3, 0)
+    inside = np.sum((x - 0.5) ** 2, axis=1) < 0.16
+    walls = Walls.around(x, inside)
+    assert len(walls.process.y) == MOST_POINTS
+    there = sobol(4096, 3, 1)
+    radius = np.linalg.norm(there - 0.5, axis=1)
+    probability = np.exp(-walls.height(there))
+    assert np.all(probability[radius < 0.3] > 0.9)
+    assert np.all(probability[radius > 0.5] < 0.1)
+    assert np.mean((probability > 0.5) == (radius < 0.4)) > 0.97

@@ -154,3 +154,41 @@ def test_what_is_doubtful_is_said():
     assert "of the integrand may lie where evaluations fail" in halved.status
     noisy = zhat.estimate(energy, box, budget=60, noise_std=5.0, method=METHOD, seed=1, vectorized=True)
     assert "λσ = 5 is large" in noisy.status
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_quadratic_is_known_from_its_slopes(seed):
+    covariance = 0.95 ** np.abs(np.subtract.outer(np.arange(4), np.arange(4)))
+    density = multivariate_normal(np.array([1.0, -2.0, 0.5, 2.5]), covariance)
+    # Hardly any of 24 evaluations is low enough to matter.
+    found = zhat.estimate(
+        lambda x: -density.logpdf(x), [(-10.0, 10.0)] * 4, budget=24, method=METHOD, seed=seed, vectorized=True
+    )
+    assert found.log_z == pytest.approx(0.0, abs=0.01)
+    assert found.std_error < 0.01
+
+
+@pytest.mark.parametrize(("dim", "budget"), [(5, 25), (8, 48)])
+def test_a_search_that_was_not_over_makes_a_wide_interval_and_a_status(dim, budget):
+    scale = 0.95 ** np.abs(np.subtract.outer(np.arange(dim), np.arange(dim)))
+    density = multivariate_t(np.linspace(-3.0, 3.0, dim), scale, df=5.0)
+    runs = [
+        zhat.estimate(lambda x: -density.logpdf(x), [(-10.0, 10.0)] * dim, budget=budget, method=METHOD, seed=seed,
+                      vectorized=True)
+        for seed in range(4)
+    ]  # fmt: skip
+    assert sum(abs(found.log_z) > 2.0 * found.std_error for found in runs) <= 1
+    assert all("larger budget" in found.status for found in runs)
+
+
+def test_a_second_mode_that_looks_contradict_is_found():
+    # The descent leads to the broad peak, which holds a tenth; looks from elsewhere are lower than it explains.
+    broad, narrow = multivariate_normal(np.full(4, 0.3), 0.12**2), multivariate_normal(np.full(4, 0.75), 0.05**2)
+
+    def energy(x):
+        return -np.logaddexp(math.log(0.1) + broad.logpdf(x), math.log(0.9) + narrow.logpdf(x)).reshape(len(x))
+
+    for seed in range(4):
+        found = zhat.estimate(energy, [(0.0, 1.0)] * 4, budget=300, method=METHOD, seed=seed, vectorized=True)
+        # The broad one leaves the cube with 0.6% of its mass on each of four sides.
+        assert found.log_z == pytest.approx(0.0, abs=0.05)

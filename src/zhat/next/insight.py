@@ -10,16 +10,19 @@ import numpy as np
 from zhat.core.arrays import FloatArray
 from zhat.next.rounds import Round
 from zhat.problem.task import Task
-from zhat.surface.insight import Insight, OutOfSample
+from zhat.surface.insight import SMALLEST_SD, Insight, OutOfSample
 from zhat.surface.landscape import Landscape
+
+#: Of fewer heights none can be left out.
+FEWEST_LEFT_OUT = 3
 
 
 def insight_of(task: Task, made: Round, landscape: Callable[[], Landscape]) -> Insight:
     """Return the insight of a round with models. The landscape, which takes a while, is made when it is looked at."""
     known, scale = made.known, task.inverse_temperature
     energy, noise_std = np.full((2, known.n_asked), np.nan)
-    energy[known.position], noise_std[known.position] = known.y / scale, np.sqrt(known.noise) / scale
-    kept = cache(landscape)
+    energy[known.position], noise_std[known.position] = (known.told - known.shift) / scale, np.sqrt(known.noise) / scale
+    kept, told = cache(landscape), predicted_by_rounds(task, made)
 
     def wall(unit: FloatArray) -> FloatArray:
         walls = kept().walls
@@ -27,7 +30,7 @@ def insight_of(task: Task, made: Round, landscape: Callable[[], Landscape]) -> I
 
     return Insight(
         lambda unit: kept().lowest + kept().mean(unit), lambda unit: kept().sd(unit), wall,
-        energy, noise_std, predicted_by_rounds(task, made),
+        energy, noise_std, told if len(told) else left_out(task, made),
     )  # fmt: skip
 
 
@@ -41,6 +44,7 @@ def predicted_by_rounds(task: Task, made: Round) -> OutOfSample:
     ]
     position, predicted, sd, observed, drawn = (np.concatenate(column) for column in zip(*parts, strict=True))
     # What was predicted is λ times an energy; of repeats, whose noise was averaged, the first one is told.
+    predicted, observed = predicted - made.known.shift, observed - made.known.shift
     finite, scale = np.isfinite(observed), task.inverse_temperature
     position, predicted, sd, observed = (column[finite] for column in (position, predicted, sd, observed))
     is_drawn, at = drawn[finite] > 0.0, position.astype(np.intp)
@@ -55,4 +59,25 @@ def predicted_by_rounds(task: Task, made: Round) -> OutOfSample:
         drawn=is_drawn,
         left_out=np.zeros(len(at), dtype=bool),
         log_weight=np.where(is_drawn, predicted - observed - 0.5 * noise[at], np.nan),
+    )
+
+
+def left_out(task: Task, made: Round) -> OutOfSample:
+    """Return what the believed form makes of each energy that it is not told, where it is told them as they are."""
+    models, known, scale = made.models, made.known, task.inverse_temperature
+    assert models is not None
+    rows, missed, variance = models.best.left_out()
+    # Of far heights it is only told that they are far.
+    kept = np.flatnonzero(models.sample.matters[rows] | models.is_exact)
+    kept = kept[np.argsort(rows[kept], kind="stable")] if len(kept) >= FEWEST_LEFT_OUT else kept[:0]
+    rows, missed, sd = rows[kept], missed[kept], np.sqrt(np.maximum(variance[kept], SMALLEST_SD**2))
+    return OutOfSample(
+        position=known.position[rows],
+        predicted=(known.told[rows] - known.shift - missed) / scale,
+        sd=sd / scale,
+        observed=(known.told[rows] - known.shift) / scale,
+        score=missed / sd,
+        drawn=np.zeros(len(rows), dtype=bool),
+        left_out=np.ones(len(rows), dtype=bool),
+        log_weight=np.full(len(rows), np.nan),
     )

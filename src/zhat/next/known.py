@@ -13,8 +13,13 @@ from zhat.core.heights.failing import failing_region
 from zhat.core.heights.walls import Walls
 from zhat.core.space.natural import Space
 from zhat.core.space.repeats import ROUNDING, without_repeats
+from zhat.next.places import LIKELY_TO_FAIL
 from zhat.problem.task import Task, energies_without_shift, noise_variances
 from zhat.protocol.remembered import Seen
+
+#: Places that are nearer to each other than this in natural coordinates are one to a descent, whose smallest region is
+#: far larger: where facts are taken otherwise than when they were asked for, rounding may move its steps.
+SMALLEST_APART = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +33,8 @@ class Known:
     unit
         Where, on the unit cube.
     y
-        λ times the energies, +inf included; without the shift that noise of the likelihood brings.
+        λ times the energies, +inf included, which is also what those beyond cliffs are; all with the shift that learned
+        noise of the likelihood brings.
     noise
         The noise variance of each.
     position
@@ -39,6 +45,10 @@ class Known:
         How many evaluations there were, failed ones included.
     failed
         Where evaluations failed, on the unit cube.
+    shift
+        By how much all are too high for that.
+    before_cliffs
+        What they were before any cliffs were seen; None if none were.
     """
 
     space: Space
@@ -49,11 +59,47 @@ class Known:
     number: IndexArray
     n_asked: int
     failed: FloatArray
+    shift: float = 0.0
+    before_cliffs: FloatArray | None = None
+
+    @property
+    def told(self) -> FloatArray:
+        """λ times the energies, those beyond cliffs as well."""
+        return self.y if self.before_cliffs is None else self.before_cliffs
 
     @property
     def lowest(self) -> float:
         """The lowest of all."""
         return float(np.min(self.y))
+
+    @cached_property
+    def _natural(self) -> tuple[FloatArray, FloatArray]:
+        """Where in natural coordinates there is a value, and where evaluations failed."""
+        return self.space.natural(self.unit), self.space.natural(self.failed)
+
+    def height_at(self, place: FloatArray) -> float | None:
+        """Return λ times the energy and the prior's height at a place in natural coordinates.
+
+        It is infinite where the evaluation failed, and None where there was none.
+        """
+        with_value, failed = (
+            np.all(np.abs(self.space.difference(natural, place)) < SMALLEST_APART, axis=1) for natural in self._natural
+        )
+        if np.any(with_value):
+            row = int(np.argmax(with_value))
+            return float(self.y[row] - self.space.log_prior(self._natural[0][row : row + 1])[0])
+        return math.inf if np.any(failed) else None
+
+    def foreseen(self, place: FloatArray) -> float | None:
+        """Return the height at a place where it takes no evaluation to know it; otherwise None.
+
+        That is where there was one, and where one is likely to fail.
+        """
+        height, failing = self.height_at(place), self.failing
+        if height is None and failing is not None:
+            unit = self.space.unit_of_natural(place[None, :].copy())
+            return math.inf if failing.height(unit)[0] > LIKELY_TO_FAIL else None
+        return height
 
     def new_noise(self) -> float:
         """Return the noise variance to expect of a value that matters: that of a typical one among the lower half."""
@@ -83,8 +129,11 @@ def known_of(task: Task, seen: Seen, learned: float = math.nan) -> Known:
     scale = task.inverse_temperature
     variances = noise_variances(task, seen.y[ok], seen.noise_std[ok])
     noise = np.where(np.isnan(variances), learned, scale**2 * variances)
-    y = scale * energies_without_shift(task, seen.y[ok], np.where(np.isnan(noise), 0.0, noise / scale**2))
+    # What is learned may change from round to round: then heights, which descents remember, must not.
+    usual = 0.0 if math.isnan(learned) else learned
+    y = scale * energies_without_shift(task, seen.y[ok], np.where(np.isnan(noise), 0.0, noise - usual) / scale**2)
+    shift = -scale * float(energies_without_shift(task, np.zeros(1), usual / scale**2)[0])
     unit, position = seen.unit[ok], np.flatnonzero(ok)
     rows, y, noise = without_repeats(unit, y, noise, task.periodic, ROUNDING, task.quantiles)
     number = seen.number[ok][rows]
-    return Known(space_of(task), unit[rows], y, noise, position[rows], number, len(seen), seen.unit[~ok])
+    return Known(space_of(task), unit[rows], y, noise, position[rows], number, len(seen), seen.unit[~ok], shift)

@@ -105,6 +105,11 @@ class Plain:
         return self.kind == POLYNOMIAL
 
     @property
+    def nu(self) -> float:
+        """That of its process."""
+        return self.kind.nu
+
+    @property
     def kinds(self) -> str:
         """What the process is, in words."""
         return "polynomial" if self.is_exact else f"{self.kind.nu:g} {self.kind.structure}, {self.kind.trend}"
@@ -183,6 +188,7 @@ def fit_plain(sample: Sample, before: Plain | None, anew: bool) -> Plain | None:
         if exact is not None:
             scores = {POLYNOMIAL: exact[0].log_likelihood()}
             walls = walls_of(sample, np.flatnonzero(np.isinf(sample.height)))
+            # What is known everywhere may well be far below anything seen.
             return Plain(space, *exact, POLYNOMIAL, math.inf, scores=scores, walls=walls)
         anew = anew or (before is not None and before.is_exact)
     if np.sum(matters) < FEWEST:

@@ -15,10 +15,11 @@ from zhat.core.integrate.quadrature import LogIntegral
 from zhat.core.integrate.smc import resampled
 from zhat.core.integrate.target import Effort, Target
 from zhat.core.integrate.tempered import located_target, tempered_particles
+from zhat.core.logspace import log_mean_exp, relative_standard_error
 from zhat.core.space.natural import Space
 from zhat.next.charts import Chart, chart_of_draws, chart_refitted, largest_mass
 from zhat.next.forms import Form
-from zhat.next.models import Models
+from zhat.next.places import are_among
 from zhat.next.ratios import owners
 from zhat.next.sample import Sample
 
@@ -87,15 +88,16 @@ def surface_of(heights: Surface, form: Form, failing: Walls | None = None) -> Su
 
 
 def view_of(
-    models: Models,
+    best: Form,
+    sample: Sample,
     charts: Sequence[Chart],
     generator: np.random.Generator,
     effort: Effort,
     failing: Walls | None,
 ) -> View:
     """Return where the believed form sees the integrand."""
-    space, best = models.sample.space, models.best
-    mixture = _mixture(space, charts, ANYWHERE[best.name])
+    space = sample.space
+    mixture = _mixture(space, charts, ANYWHERE[best.name], generator)
     median = surface_of(best.height, best, failing)
     target = located_target(median, mixture, generator, effort)
     log_integral = _expected(best, target, effort.particles)
@@ -117,10 +119,9 @@ def _expected(form: Form, target: Target, n: int) -> LogIntegral:
     to the integrand is averaged over fewer points.
     """
     points, found = target.all_points().equally_weighted(n).points, target.log_integral
-    gain = np.exp(form.height(points) - form.expected(points))
-    mean = float(np.mean(gain))
-    error = float(np.std(gain)) / (mean * math.sqrt(n))
-    return replace(found, value=found.value + math.log(mean), error=math.hypot(found.error, error))
+    gain = form.height(points) - form.expected(points)
+    error = relative_standard_error(gain)
+    return replace(found, value=found.value + log_mean_exp(gain), error=math.hypot(found.error, error))
 
 
 def _doubt(form: Form, unit: FloatArray) -> FloatArray:
@@ -129,9 +130,8 @@ def _doubt(form: Form, unit: FloatArray) -> FloatArray:
     return np.asarray(lower - np.log(np.maximum(-np.expm1(lower - median), SMALLEST_DOUBT)))
 
 
-def _mixture(space: Space, charts: Sequence[Chart], anywhere: float) -> Mixture:
+def _mixture(space: Space, charts: Sequence[Chart], anywhere: float, generator: np.random.Generator) -> Mixture:
     """Return where particles begin: anywhere, or around the bowls."""
-    generator = np.random.default_rng(1)
     parts = [Part(np.zeros(space.dim), np.eye(space.dim), anywhere)]
     mass = np.exp(np.array([chart.log_mass for chart in charts]) - largest_mass(charts))
     shares = BY_VOLUME * mass / np.sum(mass) + (1.0 - BY_VOLUME) / len(charts)
@@ -152,18 +152,28 @@ def n_drawn(n: int) -> int:
 
 
 def next_points(
-    models: Models, view: View, n: int, generator: np.random.Generator, failing: Walls | None
+    best: Form,
+    sample: Sample,
+    view: View,
+    n: int,
+    generator: np.random.Generator,
+    failing: Walls | None,
+    awaited: FloatArray | None = None,
 ) -> FloatArray:
-    """Return the next ``n`` points of the unit cube."""
-    best = models.best
+    """Return the next ``n`` points of the unit cube, given those that were asked for since the models were fitted."""
+    if awaited is None:
+        awaited = np.empty((0, sample.space.dim))
     draws = np.unique(view.draws, axis=0)
+    draws = draws[~are_among(draws, awaited)]
     drawn = draws[generator.permutation(len(draws))[: n_drawn(n)]]
     candidates = np.unique(np.vstack([draws[::2], view.doubtful]), axis=0)
     # Where everything is known, rounding chooses: no point twice.
-    candidates = candidates[~np.any(np.all(candidates[:, None, :] == drawn, axis=2), axis=1)]
+    coming = np.vstack([awaited, drawn])
+    candidates = candidates[~are_among(candidates, coming)]
     chance = np.ones(len(candidates)) if failing is None else np.exp(-failing.height(candidates))
-    noise = models.sample.noise_std**2
-    telling = _most_telling(best, np.vstack([drawn, candidates]), chance, view, n - len(drawn), noise)
+    noise = sample.noise_std**2
+    n_telling = min(n - len(drawn), len(candidates))
+    telling = _most_telling(best, np.vstack([coming, candidates]), chance, view, n_telling, noise)
     return np.vstack([drawn, candidates[telling]])
 
 
@@ -176,25 +186,25 @@ def _most_telling(form: Form, points: FloatArray, chance: FloatArray, view: View
     """
     n_chosen = len(points) - len(chance)
     expected = view.target.region(N_REGION).equally_weighted(N_REGION).points
-    sd = np.maximum(form.sd(view.doubtful), SMALLEST_DOUBTED_SD)
-    with_doubt = np.mean(form.covariance(points, view.doubtful) / sd, axis=1)
+    doubted_sd = np.maximum(form.sd(view.doubtful), SMALLEST_DOUBTED_SD)
+    with_doubt = np.mean(form.covariance(points, view.doubtful) / doubted_sd, axis=1)
     with_integrals = np.array([np.mean(form.covariance(points, expected), axis=1), with_doubt])
     covariance = form.covariance(points, points)
     least = noise + 1e-9 * float(np.max(np.diag(covariance))) + 1e-12
     chosen: list[int] = []
     for step in range(n_chosen + n):
-        variance = np.maximum(np.diag(covariance), 0.0) + least
+        # Variances may be too large to be squared.
+        sd = np.sqrt(np.maximum(np.diag(covariance), 0.0) + least)
         best = step
         if step >= n_chosen:
-            gain = chance * (with_integrals[step % 2] ** 2 / variance)[n_chosen:]
+            gain = chance * ((with_integrals[step % 2] / sd) ** 2)[n_chosen:]
             gain[chosen] = -1.0
             best = n_chosen + int(np.argmax(gain))
             chosen.append(best - n_chosen)
         # Rounding leaves covariances that no variances have.
-        largest = np.sqrt(variance * variance[best])
-        column = np.clip(covariance[:, best], -largest, largest)
-        with_integrals = with_integrals - np.outer(with_integrals[:, best] / variance[best], column)
-        covariance = covariance - np.outer(column, column) / variance[best]
+        column = np.clip(covariance[:, best] / sd[best], -sd, sd)
+        with_integrals = with_integrals - np.outer(with_integrals[:, best] / sd[best], column)
+        covariance = covariance - np.outer(column, column)
     return chosen
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from zhat.core.arrays import BoolArray, FloatArray, IndexArray
+from zhat.core.gp.families import smoothness
 from zhat.core.heights.walls import Walls
 from zhat.core.ratios.fit import RatioKind, fit_ratio
 from zhat.core.ratios.kernel import RatioKernel
@@ -44,6 +45,8 @@ LARGEST_LOG = 30.0
 #: A log ratio is explained that is lower than expected by so many sds at most, if the sd is no larger than the second.
 EXPLAINED_SDS = 2.0
 LARGEST_EXPLAINING_SD = 0.7
+#: Observations are of one and the same place within this distance.
+SAME_POINT = 1e-9
 #: Nodes and weights of an average over a normal variable.
 NODES, WEIGHTS = np.array([-1.0, 0.0, 1.0]), np.array([0.25, 0.5, 0.25])
 
@@ -75,6 +78,11 @@ class Ratios:
     def score(self) -> float:
         """The log evidence of all pieces."""
         return sum(piece.score for piece in self.pieces)
+
+    @property
+    def nu(self) -> float:
+        """That of its roughest process."""
+        return min((smoothness(piece.kind.nu) for piece in self.pieces if piece.kind is not None), default=math.inf)
 
     @property
     def kinds(self) -> str:
@@ -140,7 +148,7 @@ class Ratios:
         """
         for piece, _, z, bowl in self.parts(unit):
             assert piece.process is not None
-            expected, sd = float(piece.process.mean(z)[0]), math.sqrt(float(piece.process.variance(z)[0]))
+            expected, sd = _of_others(piece.process, z)
             softened = max(height + self.softening + self.lowest - piece.chart.bottom, SMALLEST_SOFTENED)
             if sd < LARGEST_EXPLAINING_SD and math.log(softened / bowl[0]) > expected - EXPLAINED_SDS * sd:
                 return piece.chart.basin
@@ -193,6 +201,15 @@ class Ratios:
         below = -0.5 * away**2 - np.log(log_sd) - np.log(lower)
         above = log_ndtr(-np.log(np.maximum(limit + up, SMALLEST_SOFTENED) / softened) / log_sd)
         return np.asarray(np.sum(np.maximum(np.where(height < limit, below, above), WORST_SCORE), axis=1))
+
+
+def _of_others(process: RatioProcess, z: FloatArray) -> tuple[float, float]:
+    """Return the mean and the sd at one point, given all observations but the one that was made there, if there is."""
+    (told,) = np.nonzero(np.max(np.abs(process.z - z), axis=1) < SAME_POINT)
+    if len(told) == 0:
+        return float(process.mean(z)[0]), math.sqrt(float(process.variance(z)[0]))
+    missed, variance = (column[told[0]] for column in process.leave_one_out())
+    return float(process.v[told[0]] - missed), math.sqrt(float(variance))
 
 
 def owners(charts: Sequence[Chart], space: Space, natural: FloatArray) -> IndexArray:
@@ -295,5 +312,6 @@ def _best_kind(
         scores[kind] = fit.score - 0.5 * (len(fit.kernel.lengthscale) + 2) * math.log(len(rows))
     best = max(scores, key=lambda kind: scores[kind])
     # As a density of heights instead of log ratios, and of all of them.
-    score = scores[best] - float(np.sum(np.log(sample.height[kept][rows] + of_chart.up)))
+    softened = np.maximum(sample.height[kept][rows] + of_chart.up, SMALLEST_SOFTENED)
+    score = scores[best] - float(np.sum(np.log(softened)))
     return best, found, score * float(np.sum(kept)) / len(rows)

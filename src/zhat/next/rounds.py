@@ -7,23 +7,25 @@ the evaluations between them goes to further descents.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from zhat.core.arrays import FloatArray, sobol
+from zhat.core.arrays import FloatArray
 from zhat.core.gp.fit import learned_noise
 from zhat.core.integrate.target import QUICK, THOROUGH, Effort
 from zhat.core.space.torus import embed
 from zhat.next.charts import Chart, chart_of_descent, largest_mass
+from zhat.next.cliffs import Ground, walled
 from zhat.next.drift import Looked
 from zhat.next.known import Known, known_of
 from zhat.next.models import Models, Verdict, fit_models, knows_nothing, surprise
+from zhat.next.places import LIKELY_TO_FAIL, are_among, first_size, later_places
 from zhat.next.planning import View, charts_after, n_drawn, next_points, view_of
 from zhat.next.plausible import log_integrals
 from zhat.next.sample import Sample, smallest_limit
 from zhat.next.search import LARGEST_SHARE, Look, Search
+from zhat.next.tempered import tempered
 from zhat.problem.points import Points
 from zhat.problem.streams import Purpose
 from zhat.problem.task import Task
@@ -39,16 +41,10 @@ EXPLORING_SHARE, LARGE_EXPLORING_SHARE, SMALL_EXPLORING_SHARE = 0.25, 0.5, 0.1
 LITTLE = 0.02
 #: Kinds of processes are compared anew whenever the facts have grown by this factor.
 COMPARE_GROWTH = 1.4
-#: The first points: at least so many, and so many more for each axis.
-FEWEST_FIRST = 8
-FIRST = 6
-FIRST_AN_AXIS = 2
 #: What matters for an integral that a round found goes up to this height above its logarithm.
 ABOVE_LOG_INTEGRAL = 14.0
 #: The first rounds look at heights a little beyond what matters.
 FIRST_ALLOWANCE = 5.0
-#: Descents do not begin where it is less likely than not that an evaluation succeeds, in minus the logarithm.
-LIKELY_TO_FAIL = math.log(2.0)
 #: A bowl of its own has no basin whose mass is smaller than the largest one's by this, in the logarithm: it would only
 #: keep heights from another one, which are few enough.
 NEGLIGIBLE_MASS = 7.0
@@ -65,7 +61,7 @@ class Round:
     n
         How many evaluations, failed ones included, it knows of.
     known
-        What it makes of them.
+        What it makes of them: heights beyond cliffs are +inf.
     noise
         The noise variance of λ times an energy, where it is learned.
     search
@@ -74,6 +70,8 @@ class Round:
         The bowls around the basins.
     limit
         The height from which on nothing matters.
+    ground
+        What is fitted to tell which heights are beyond cliffs; None while there is nothing to tell it from.
     models
         The surrogates that were fitted last; None before there are any.
     compare_at
@@ -83,7 +81,7 @@ class Round:
     past
         log Z as each round with models saw it.
     draws
-        Draws from the integrand, if the plan was made by the models; otherwise None.
+        Draws from the integrand, if the plan was made by the models and for the task's own λ; otherwise None.
     n_modelled
         How many evaluations there were when models first had their turn.
     plan
@@ -95,6 +93,7 @@ class Round:
     noise: float
     search: Search
     limit: float
+    ground: Ground | None = None
     charts: tuple[Chart, ...] = ()
     models: Models | None = None
     compare_at: float = 0.0
@@ -108,17 +107,6 @@ class Round:
     def sample(self) -> Sample:
         """What surrogates are fitted to."""
         return Sample.of(self.known, self.limit)
-
-
-def first_size(task: Task) -> int:
-    """Return how many points come before the first descent."""
-    wanted = max(FEWEST_FIRST, FIRST + FIRST_AN_AXIS * task.dim)
-    return min(task.budget, max(2, task.n_given, min(wanted, task.budget // 4)))
-
-
-def first_points(task: Task) -> FloatArray:
-    """Return the points that come before the first descent."""
-    return sobol(first_size(task), task.dim, task.generator(Purpose.FIRST_POINTS))
 
 
 _remembered: Remembered[Round] = Remembered()
@@ -147,7 +135,7 @@ def closing_round(task: Task, seen: Seen) -> tuple[Round, View] | None:
     if made is None:
         return None
     if not made.search.basins:
-        made = _with_first_chart(replace(made, search=made.search.advanced(made.sample, 0)))
+        made = _with_first_chart(replace(made, search=made.search.advanced(made.sample, made.known, 0)))
     return _with_models(task, made, False, THOROUGH)
 
 
@@ -156,14 +144,16 @@ def _next_round(task: Task, seen: Seen, before: Round | None) -> Round | None:
     made = _with_facts(task, seen, before)
     if made is None or made.n >= task.budget:
         return made
+    is_awaiting = len(made.search.basins) > 0
     if not made.search.basins:
         room = min(task.budget, int(LARGEST_SHARE * task.budget)) - made.n
-        made = replace(made, search=made.search.advanced(made.sample, room))
+        made = replace(made, search=made.search.advanced(made.sample, made.known, room))
         if not len(made.search.plan):
             made = _with_first_chart(made)
-    elif made.models is not None:
-        made = _exploring(task, made, made.models)
-    if len(made.search.plan):
+    elif made.models is not None and not len(made.search.plan):
+        made, is_awaiting = _exploring(task, made, made.models), False
+    # While a further descent waits for what it asked, the models have their turn.
+    if len(made.search.plan) and not is_awaiting:
         return replace(made, plan=made.known.space.unit_of_natural(made.search.plan))
     made, view = _with_models(task, made, made.n >= made.compare_at, QUICK)
     return _planned(task, made, view)
@@ -175,12 +165,13 @@ def _with_facts(task: Task, seen: Seen, before: Round | None) -> Round | None:
         return None
     n = len(seen)
     noise = before.noise if before is not None and n < before.compare_at else _learned_noise(task, seen, before)
-    known = known_of(task, seen, noise)
+    limit = smallest_limit(task.dim) + FIRST_ALLOWANCE if before is None else before.limit
+    known, ground = walled(known_of(task, seen, noise), limit, before.ground if before else None)
     if before is None:
-        limit = smallest_limit(task.dim) + FIRST_ALLOWANCE
-        return Round(n, known, noise, Search.begin(Sample.of(known, limit)), limit)
-    search = before.search.told(known, before.n)
-    made = replace(before, n=n, known=known, noise=noise, search=search, plan=np.empty((0, task.dim)), draws=None)
+        return Round(n, known, noise, Search.begin(Sample.of(known, limit)), limit, ground)
+    search = before.search.told(known)
+    nothing = np.empty((0, task.dim))
+    made = replace(before, n=n, known=known, noise=noise, search=search, ground=ground, plan=nothing, draws=None)
     if before.models is None:
         return made
     places, in_plan = Points(known.unit, known.number).among(before.plan, before.n)
@@ -206,7 +197,7 @@ def _exploring(task: Task, made: Round, models: Models) -> Round:
     def explained(natural: FloatArray, height: float) -> int | None:
         return models.ratios.explaining(sample.space.unit_of_natural(natural[None, :].copy()), height - lowest)
 
-    search = made.search.explored(sample, landscape, explained, _fresh_start(task, made))
+    search = made.search.explored(sample, made.known, landscape, explained, _fresh_start(task, made))
     new = range(len(made.search.basins), len(search.basins))
     charts = (chart_of_descent(search.basins[number].descent, sample, number) for number in new)
     return replace(made, search=search, charts=(*made.charts, *charts))
@@ -214,9 +205,10 @@ def _exploring(task: Task, made: Round, models: Models) -> Round:
 
 def _fresh_start(task: Task, made: Round) -> Look | None:
     """Return the next place of the sequence that the first points began, if any is left that is not likely to fail."""
-    failing, begin = made.known.failing, first_size(task)
-    points = sobol(begin + task.budget, task.dim, task.generator(Purpose.FIRST_POINTS))[begin:]
+    failing, points, known = made.known.failing, later_places(task), made.known
     numbers = np.arange(made.search.n_looks, len(points))
+    # Those that were asked for already, while there was nothing finite or other points were awaited, are passed over.
+    numbers = numbers[~are_among(points[numbers], np.vstack([known.unit, known.failed]))]
     if failing is not None:
         numbers = numbers[failing.height(points[numbers]) < LIKELY_TO_FAIL]
     if len(numbers) == 0:
@@ -235,18 +227,16 @@ def _with_models(task: Task, made: Round, anew: bool, effort: Effort) -> tuple[R
     made = replace(made, charts=charts)
     models = fit_models(sample, charts, made.models, anew, made.tests)
     generator = task.generator(Purpose.ROUND, made.n)
-    view = view_of(models, made.charts, generator, effort, made.known.failing)
+    view = view_of(models.best, models.sample, made.charts, generator, effort, made.known.failing)
     if models.other is not None and knows_nothing(models.best, view.draws):
         other = replace(models, chosen=models.other.name)
-        seen = view_of(other, made.charts, generator, effort, made.known.failing)
+        seen = view_of(other.best, models.sample, made.charts, generator, effort, made.known.failing)
         if not knows_nothing(other.best, seen.draws):
             models, view = other, seen
     integral = view.log_integral
     log_z = integral.value - models.sample.lowest
     compare_at = COMPARE_GROWTH * made.n if anew or made.models is None else made.compare_at
-    # Where the energy is known everywhere, it does not matter what was thought before.
-    past = () if models.is_exact else made.past
-    made = replace(made, models=models, past=(*past, Looked(made.n, log_z, integral.error)), compare_at=compare_at)
+    made = replace(made, models=models, past=(*made.past, Looked(made.n, log_z, integral.error)), compare_at=compare_at)
     return replace(made, n_modelled=made.n_modelled or made.n), view
 
 
@@ -257,12 +247,26 @@ def _planned(task: Task, made: Round, view: View) -> Round:
     size = max(SMALLEST_ROUND, task.dim // 2 + 1, int(GROWTH * made.n))
     share = _exploring_share(task, made, view)
     size = min(size - int(share * size), task.budget - made.n)
-    plan = next_points(made.models, view, size, generator, made.known.failing)
+    draws, plan = _points_of_turn(task, made, view, size, generator)
     allowance = made.search.allowance + share / (1.0 - share) * size
     limit = max(smallest_limit(task.dim), ABOVE_LOG_INTEGRAL - view.log_integral.value)
     return replace(
-        made, plan=plan, draws=view.draws, limit=limit, search=replace(made.search, allowance=allowance)
+        made, plan=plan, draws=draws, limit=limit, search=replace(made.search, allowance=allowance)
     )  # fmt: skip
+
+
+def _points_of_turn(
+    task: Task, made: Round, view: View, size: int, generator: np.random.Generator
+) -> tuple[FloatArray | None, FloatArray]:
+    """Return the points that are asked for: one λ after the other, round by round; and draws, if for the task's own."""
+    models, failing = made.models, made.known.failing
+    assert models is not None
+    turn = (task.inverse_temperature, *task.others)[(len(made.past) - 1) % (1 + len(task.others))]
+    if turn == task.inverse_temperature:
+        return view.draws, next_points(models.best, models.sample, view, size, generator, failing)
+    form, sample = tempered(models.sample, made.charts, turn / task.inverse_temperature)
+    view = view_of(form, sample, made.charts, generator, QUICK, failing)
+    return None, next_points(form, sample, view, size, generator, failing)
 
 
 def _exploring_share(task: Task, made: Round, view: View) -> float:

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import math
 
+from zhat.next.notes import are_outliers, beyond_edges, still_falling
+from zhat.next.outliers import outliers
 from zhat.next.rounds import Round
 from zhat.problem.task import Task
 from zhat.protocol.estimator import CONVERGED, SMALL_ERROR
 from zhat.protocol.notes import doubts, few_are_low, large_noise
 
-#: A drift that is worth a word, or what the search may still find.
+#: A drift that is worth a word.
 DRIFT_WORTH_A_WORD = 0.1
 
 
 def notes_on(task: Task, made: Round, parts: dict[str, float], wrong: float) -> tuple[str, ...]:
     """Return what a user should know about the number, a sentence each."""
     sample = made.sample
-    notes = few_are_low(task, int(sample.matters.sum()), len(sample.height))
+    is_exact = made.models is not None and made.models.is_exact
+    notes = [] if is_exact else few_are_low(task, int(sample.matters.sum()), len(sample.height))
+    notes = notes or still_falling(parts["search_error"])
+    notes += beyond_edges(parts.get("edge_error", 0.0))
     if parts["drift_error"] > DRIFT_WORTH_A_WORD:
         notes.append(
             f"log Z has moved by {parts['drift_error']:.2g} since half of the evaluations were known: the interval "
             "allows for as much again"
         )
-    if parts["search_error"] > DRIFT_WORTH_A_WORD:
-        notes.append(
-            f"the search for low energies was not over, and log Z may be larger by {parts['search_error']:.2g}: "
-            "a larger budget or narrower bounds are needed"
-        )
     notes += doubts(parts["modes_error"], parts["unseen_error"], wrong)
     if not notes and math.hypot(*parts.values()) < SMALL_ERROR:
         notes.append(CONVERGED)
-    return (*notes, *large_noise(sample.noise_std))
+    return (*notes, *are_outliers(outliers(made)), *large_noise(sample.noise_std))

@@ -65,6 +65,8 @@ class Landscape:
         The λ below which no more of the surface comes to matter.
     beyond
         What stands behind cliffs, which are walls as well: at a smaller λ it matters. None if there are none.
+    is_exact
+        Whether the energy is known everywhere, where it is lower than all that was seen as well.
     """
 
     lowest: float
@@ -74,6 +76,7 @@ class Landscape:
     walls: Surface | None
     smallest: float
     beyond: Surface | None = None
+    is_exact: bool = False
 
 
 class Rung(Protocol):
