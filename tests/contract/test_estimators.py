@@ -8,7 +8,6 @@ import pytest
 import zhat
 from energies import skewed_1d, skewed_2d
 from zhat.estimators import METHODS, MaximumVariance, PiecewiseConstant, PiecewiseConstantMonteCarlo, Task, TwoBatch
-from zhat.next.method import Searching
 from zhat.problem.evaluations import Evaluations, Outcome
 from zhat.problem.points import Points
 from zhat.surface.process import SurrogateSettings
@@ -23,7 +22,6 @@ EVERY = {
     "mvs, choosing nu": MaximumVariance(SurrogateSettings(nu=(0.5, 2.5, math.inf), per_axis=True)),
     "mvs-exact, split": TwoBatch(split=0.8, model=SurrogateSettings(trapezoid_points=2000)),
     "mvs-lmc, all in the first batch": TwoBatch(sampler="langevin", split=1.0),
-    "next": Searching(),
 }
 every_estimator = pytest.mark.parametrize("estimator", EVERY.values(), ids=EVERY.keys())
 # A prior mean of zero, which is the paper's choice, makes the answer depend on where the energy's zero is.

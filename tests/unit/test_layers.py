@@ -15,7 +15,6 @@ LAYERS = (
     ("zhat.view",),
     ("zhat.estimators",),
     ("zhat.next",),
-    ("zhat.auto",),
     ("zhat.protocol",),
     ("zhat.surface",),
     ("zhat.problem", "zhat.theory"),

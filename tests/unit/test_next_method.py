@@ -8,12 +8,12 @@ from scipy.stats import multivariate_normal, multivariate_t, norm
 
 import zhat
 from zhat.next import rounds
-from zhat.next.method import Searching
+from zhat.next.method import Adaptive
 from zhat.problem.evaluations import Evaluations, Outcome
 from zhat.problem.points import Points
 from zhat.problem.task import Task
 
-METHOD = Searching()
+METHOD = Adaptive()
 
 
 def normal(dim, sd, centre=0.35):

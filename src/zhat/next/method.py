@@ -29,10 +29,10 @@ from zhat.surface.temperatures import Temperatures
 
 
 @dataclass(frozen=True)
-class Searching:
+class Adaptive:
     """A search for the integrand, then two forms of surrogate that are judged by what they predicted."""
 
-    name: str = "zhat.next.method:Searching"
+    name: str = "auto"
 
     def check(self, task: Task) -> None:
         """Accept any task."""

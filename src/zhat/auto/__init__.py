@@ -1,1 +1,0 @@
-"""The adaptive method, and nothing else."""
