@@ -22,7 +22,7 @@ LAYERS_FILE = Path(__file__).parents[1] / "tests" / "unit" / "test_layers.py"
 METHODS = {
     "mc": ("zhat.estimators.monte_carlo",),
     "two_batch": ("zhat.estimators.two_batch",),
-    "auto": ("zhat.auto.adaptive", "zhat.estimators.adaptive"),
+    "auto": ("zhat.auto.method", "zhat.auto.adaptive", "zhat.estimators.adaptive"),
 }
 ROW, BOX, MIDDLE, MARGIN = 26, 190, 20, 12
 GREY, BLUE, RED = "#8A97A5", "#1F4E79", "#D1242F"

@@ -14,7 +14,7 @@ LAYERS = (
     ("zhat.result",),
     ("zhat.view",),
     ("zhat.estimators",),
-    ("zhat.next",),
+    ("zhat.auto",),
     ("zhat.protocol",),
     ("zhat.surface",),
     ("zhat.problem", "zhat.theory"),

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from zhat.auto.adaptive import Adaptive
 
 import zhat
 from counted_rounds import count_rounds, rounds_of_one_point, wavy
 from zhat.auto import rounds
-from zhat.auto.adaptive import Adaptive
 from zhat.core.arrays import sobol
 from zhat.estimators.settings import Settings
 from zhat.problem.evaluations import Evaluations, Outcome

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 from scipy.special import i0e
+from zhat.auto.gauss import rule
 
 from circles import TURN
-from zhat.auto.gauss import rule
 from zhat.core.arrays import sobol
 from zhat.core.design.acquire import distances_to_nearest
 from zhat.core.design.maximum_variance import maximum_variance_design

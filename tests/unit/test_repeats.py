@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 import scipy.stats
+from zhat.auto.comparison import compare_heights
 
 import zhat
-from zhat.auto.comparison import compare_heights
 from zhat.core.gp.kernels import Kernel
 from zhat.core.gp.process import GaussianProcess
 from zhat.core.heights.heights import Heights

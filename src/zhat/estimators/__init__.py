@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from zhat.auto.method import Adaptive
 from zhat.estimators.monte_carlo import MonteCarlo
 from zhat.estimators.piecewise import PiecewiseConstant, PiecewiseConstantMonteCarlo
 from zhat.estimators.registry import METHODS, named
 from zhat.estimators.two_batch import MaximumVariance, TwoBatch
-from zhat.next.method import Adaptive
 from zhat.problem.task import Task
 from zhat.protocol.estimator import Estimator, Finding, WithCurve, WithPosterior, WithSurrogate
 from zhat.surface.process import SurrogateSettings

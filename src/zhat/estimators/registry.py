@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Any
 
+from zhat.auto.method import Adaptive
 from zhat.core.arrays import FloatArray
 from zhat.errors import InvalidArgument
 from zhat.estimators.monte_carlo import MonteCarlo
 from zhat.estimators.piecewise import PiecewiseConstant, PiecewiseConstantMonteCarlo
 from zhat.estimators.two_batch import MaximumVariance, TwoBatch
-from zhat.next.method import Adaptive
 from zhat.problem.evaluations import Evaluations
 from zhat.problem.points import Points
 from zhat.problem.task import Task

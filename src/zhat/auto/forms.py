@@ -10,9 +10,9 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from zhat.auto.sample import Sample
 from zhat.core.arrays import BoolArray, FloatArray, IndexArray
 from zhat.core.heights.walls import Walls
-from zhat.next.sample import Sample
 
 #: A height that should be low by so many sds of what a form predicts, and is far, lies beyond a cliff.
 CLIFF_SDS = 3.0

@@ -7,15 +7,15 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import norm
 
+from zhat.auto.charts import Chart, chart_of_descent, chart_of_draws, chart_refitted
+from zhat.auto.forms import INFLATIONS, deviations, thinned
+from zhat.auto.known import Known
+from zhat.auto.models import Verdict, believed, fit_models, knows_nothing, surprise
+from zhat.auto.plain import fit_plain
+from zhat.auto.ratios import fit_ratios, owners
+from zhat.auto.sample import Sample, smallest_limit
 from zhat.core.search.trust_region import Descent
 from zhat.core.space.natural import Space
-from zhat.next.charts import Chart, chart_of_descent, chart_of_draws, chart_refitted
-from zhat.next.forms import INFLATIONS, deviations, thinned
-from zhat.next.known import Known
-from zhat.next.models import Verdict, believed, fit_models, knows_nothing, surprise
-from zhat.next.plain import fit_plain
-from zhat.next.ratios import fit_ratios, owners
-from zhat.next.sample import Sample, smallest_limit
 
 DIM = 3
 SPACE = Space(DIM, quantiles=tuple(range(DIM)))

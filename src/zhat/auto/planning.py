@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from zhat.auto.charts import Chart, chart_of_draws, chart_refitted
+from zhat.auto.forms import Form
+from zhat.auto.models import Models
+from zhat.auto.ratios import owners
+from zhat.auto.sample import Sample
 from zhat.core.arrays import BoolArray, FloatArray, Surface
 from zhat.core.heights.walls import Walls
 from zhat.core.integrate.mixture import Mixture, Part
 from zhat.core.integrate.target import Effort, Target
 from zhat.core.integrate.tempered import located_target, tempered_particles
 from zhat.core.space.natural import Space
-from zhat.next.charts import Chart, chart_of_draws, chart_refitted
-from zhat.next.forms import Form
-from zhat.next.models import Models
-from zhat.next.ratios import owners
-from zhat.next.sample import Sample
 
 #: The share of a round that is drawn from the integrand as it is expected.
 DRAWN_SHARE = 0.1

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
+from zhat.auto.charts import Chart
+from zhat.auto.models import Models, Verdict, surprise
+from zhat.auto.plain import fit_plain
+from zhat.auto.planning import n_drawn, next_points, view_of
+from zhat.auto.ratios import fit_ratios
+from zhat.auto.sample import Sample
 from zhat.core.heights.walls import Walls
 from zhat.core.integrate.target import QUICK
 from zhat.core.space.natural import Space
-from zhat.next.charts import Chart
-from zhat.next.models import Models, Verdict, surprise
-from zhat.next.plain import fit_plain
-from zhat.next.planning import n_drawn, next_points, view_of
-from zhat.next.ratios import fit_ratios
-from zhat.next.sample import Sample
 
 SPACE = Space(2)
 #: Where the integrand is, and where nobody has looked.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from zhat.next.rounds import Round
+from zhat.auto.rounds import Round
 from zhat.problem.task import Task
 from zhat.protocol.estimator import CONVERGED, SMALL_ERROR
 from zhat.protocol.notes import doubts, few_are_low, large_noise

@@ -12,14 +12,7 @@ import numpy as np
 from scipy.linalg import LinAlgError
 from scipy.special import log_ndtr
 
-from zhat.core.arrays import FloatArray, IndexArray
-from zhat.core.gp.fit import LengthscalePrior, Search, Structure, spread_and_centre
-from zhat.core.gp.kernels import Covariance
-from zhat.core.gp.process import GaussianProcess
-from zhat.core.heights.walls import Walls
-from zhat.core.space.natural import WIDTH, Space
-from zhat.core.space.torus import columns, embed
-from zhat.next.forms import (
+from zhat.auto.forms import (
     INFLATIONS,
     MOST_FITTED,
     SMALLEST_SCORED_SD,
@@ -30,8 +23,15 @@ from zhat.next.forms import (
     thinned,
     walls_of,
 )
-from zhat.next.polynomial import exact_polynomial
-from zhat.next.sample import Sample
+from zhat.auto.polynomial import exact_polynomial
+from zhat.auto.sample import Sample
+from zhat.core.arrays import FloatArray, IndexArray
+from zhat.core.gp.fit import LengthscalePrior, Search, Structure, spread_and_centre
+from zhat.core.gp.kernels import Covariance
+from zhat.core.gp.process import GaussianProcess
+from zhat.core.heights.walls import Walls
+from zhat.core.space.natural import WIDTH, Space
+from zhat.core.space.torus import columns, embed
 
 #: How exactly a far height is believed to be as high as the limit, as a share of it.
 LIMIT_SHARE = 0.1

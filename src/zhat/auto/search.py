@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from zhat.auto.known import Known
+from zhat.auto.sample import Sample
 from zhat.core.arrays import FloatArray
 from zhat.core.search.trust_region import Descent
 from zhat.core.space.natural import Space
-from zhat.next.known import Known
-from zhat.next.sample import Sample
 from zhat.problem.points import Points
 
 #: Descents to begin with; the better half of them goes on after so many steps for each axis and two more.

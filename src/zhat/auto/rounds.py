@@ -12,17 +12,17 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from zhat.auto.charts import Chart, chart_of_descent
+from zhat.auto.drift import Looked
+from zhat.auto.known import Known, known_of
+from zhat.auto.models import Models, Verdict, fit_models, knows_nothing
+from zhat.auto.planning import View, charts_after, n_drawn, next_points, view_of
+from zhat.auto.sample import Sample, smallest_limit
+from zhat.auto.search import LARGEST_SHARE, Search
 from zhat.core.arrays import FloatArray, sobol
 from zhat.core.gp.fit import learned_noise
 from zhat.core.integrate.target import QUICK, THOROUGH, Effort
 from zhat.core.space.torus import embed
-from zhat.next.charts import Chart, chart_of_descent
-from zhat.next.drift import Looked
-from zhat.next.known import Known, known_of
-from zhat.next.models import Models, Verdict, fit_models, knows_nothing
-from zhat.next.planning import View, charts_after, n_drawn, next_points, view_of
-from zhat.next.sample import Sample, smallest_limit
-from zhat.next.search import LARGEST_SHARE, Search
 from zhat.problem.points import Points
 from zhat.problem.streams import Purpose
 from zhat.problem.task import Task

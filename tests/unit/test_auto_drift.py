@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from zhat.next.drift import Looked, drift
+from zhat.auto.drift import Looked, drift
 
 
 def moved(*log_z, error=0.01):

@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
+from zhat.auto.known import known_of
+from zhat.auto.sample import Sample
+from zhat.auto.search import Basin, Search, basin_of
 from zhat.core.search.trust_region import Descent
 from zhat.core.space.natural import Space
-from zhat.next.known import known_of
-from zhat.next.sample import Sample
-from zhat.next.search import Basin, Search, basin_of
 from zhat.problem.task import Task
 from zhat.protocol.remembered import Seen
 

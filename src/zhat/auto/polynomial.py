@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from zhat.auto.sample import Sample
 from zhat.core.arrays import FloatArray, IndexArray
 from zhat.core.gp.kernels import Kernel
 from zhat.core.gp.polynomial import choose_terms, n_given_terms
 from zhat.core.gp.process import GaussianProcess
-from zhat.next.sample import Sample
 
 #: It has at most so many terms for each value.
 LARGEST_SHARE_OF_TERMS = 0.75

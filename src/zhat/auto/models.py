@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from zhat.auto.charts import Chart
+from zhat.auto.forms import LARGEST_SQUARE, Form
+from zhat.auto.known import Known
+from zhat.auto.plain import Plain, fit_plain
+from zhat.auto.ratios import Ratios, fit_ratios
+from zhat.auto.sample import Sample
 from zhat.core.arrays import BoolArray, FloatArray, IndexArray
-from zhat.next.charts import Chart
-from zhat.next.forms import LARGEST_SQUARE, Form
-from zhat.next.known import Known
-from zhat.next.plain import Plain, fit_plain
-from zhat.next.ratios import Ratios, fit_ratios
-from zhat.next.sample import Sample
 
 #: The score of a form that made no prediction where the other did.
 NO_PREDICTION = np.array([-1e3])

@@ -7,8 +7,8 @@ from functools import cache
 
 import numpy as np
 
+from zhat.auto.rounds import Round
 from zhat.core.arrays import FloatArray
-from zhat.next.rounds import Round
 from zhat.problem.task import Task
 from zhat.surface.insight import Insight, OutOfSample
 from zhat.surface.landscape import Landscape

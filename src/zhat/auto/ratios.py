@@ -13,14 +13,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import log_ndtr
 
-from zhat.core.arrays import BoolArray, FloatArray, IndexArray
-from zhat.core.heights.walls import Walls
-from zhat.core.ratios.fit import RatioKind, fit_ratio
-from zhat.core.ratios.kernel import RatioKernel
-from zhat.core.ratios.process import RatioProcess
-from zhat.core.space.natural import Space
-from zhat.next.charts import Chart
-from zhat.next.forms import (
+from zhat.auto.charts import Chart
+from zhat.auto.forms import (
     INFLATIONS,
     MOST_FITTED,
     SMALLEST_SCORED_SD,
@@ -31,7 +25,13 @@ from zhat.next.forms import (
     thinned,
     walls_of,
 )
-from zhat.next.sample import Sample
+from zhat.auto.sample import Sample
+from zhat.core.arrays import BoolArray, FloatArray, IndexArray
+from zhat.core.heights.walls import Walls
+from zhat.core.ratios.fit import RatioKind, fit_ratio
+from zhat.core.ratios.kernel import RatioKernel
+from zhat.core.ratios.process import RatioProcess
+from zhat.core.space.natural import Space
 
 #: The kinds of process that are compared.
 RATIO_SMOOTHNESSES = (1.5, 2.5, math.inf)

@@ -8,10 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
+from zhat.auto.known import Known
 from zhat.core.arrays import BoolArray, FloatArray, IndexArray
 from zhat.core.heights.heights import NOISE_SDS, relevant_height
 from zhat.core.space.natural import Space
-from zhat.next.known import Known
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,11 +8,11 @@ from functools import cached_property
 
 import numpy as np
 
+from zhat.auto.sample import Sample
 from zhat.core.arrays import FloatArray, IndexArray
 from zhat.core.search.quadratic import smallest_quadratic
 from zhat.core.search.trust_region import Descent
 from zhat.core.space.natural import Space
-from zhat.next.sample import Sample
 
 #: Heights are modelled within so many widths of a descent's end, up to so many times what matters, by this many values
 #: for each coefficient of a quadratic.

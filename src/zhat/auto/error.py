@@ -6,14 +6,14 @@ import math
 
 import numpy as np
 
+from zhat.auto.drift import drift
+from zhat.auto.forms import Form
+from zhat.auto.models import surprise
+from zhat.auto.planning import View
+from zhat.auto.ratios import owners
+from zhat.auto.rounds import Round
 from zhat.core.arrays import FloatArray, sobol
 from zhat.core.integrate.target import Region, Target, evenly_spread
-from zhat.next.drift import drift
-from zhat.next.forms import Form
-from zhat.next.models import surprise
-from zhat.next.planning import View
-from zhat.next.ratios import owners
-from zhat.next.rounds import Round
 from zhat.problem.evaluations import Evaluations
 from zhat.problem.streams import Purpose
 from zhat.problem.task import Task

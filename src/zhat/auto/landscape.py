@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from zhat.auto.forms import Form, deviations
+from zhat.auto.models import Models, fit_models, surprise
+from zhat.auto.rounds import Round
+from zhat.auto.sample import Sample
 from zhat.core.arrays import FloatArray, IndexArray, blocks
 from zhat.core.space.candidates import nearest_volumes
-from zhat.next.forms import Form, deviations
-from zhat.next.models import Models, fit_models, surprise
-from zhat.next.rounds import Round
-from zhat.next.sample import Sample
 from zhat.problem.streams import Purpose, stream
 from zhat.problem.task import Task
 from zhat.surface.landscape import N_DRAWS, Landscape, left_out_inflation, stitched

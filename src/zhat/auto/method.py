@@ -1,4 +1,4 @@
-"""The method as an estimator: frozen settings, and functions of the facts."""
+"""The adaptive method, "auto", as an estimator: frozen settings, and functions of the facts."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from zhat.auto.error import parts_of_error
+from zhat.auto.insight import insight_of
+from zhat.auto.landscape import landscape_of
+from zhat.auto.planning import View, next_points, view_of
+from zhat.auto.rounds import Round, closing_round, first_points, first_size, latest_round
+from zhat.auto.words import notes_on
 from zhat.core.arrays import FloatArray, Surface, sobol
 from zhat.core.integrate.target import QUICK, Target
-from zhat.next.error import parts_of_error
-from zhat.next.insight import insight_of
-from zhat.next.landscape import landscape_of
-from zhat.next.planning import View, next_points, view_of
-from zhat.next.rounds import Round, closing_round, first_points, first_size, latest_round
-from zhat.next.words import notes_on
 from zhat.problem.evaluations import Evaluations
 from zhat.problem.points import Points
 from zhat.problem.streams import Purpose

@@ -1,4 +1,4 @@
-"""The method that is to follow auto, as a whole: right where the truth is known, and the same whoever asks when."""
+"""The adaptive method as a whole: right where the truth is known, and the same whoever asks when."""
 
 import math
 
@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import multivariate_normal, multivariate_t, norm
 
 import zhat
-from zhat.next import rounds
-from zhat.next.method import Adaptive
+from zhat.auto import rounds
+from zhat.auto.method import Adaptive
 from zhat.problem.evaluations import Evaluations, Outcome
 from zhat.problem.points import Points
 from zhat.problem.task import Task

@@ -1,1 +1,0 @@
-"""The next adaptive method: a search, then two kinds of surrogate that are judged by what they predicted."""
