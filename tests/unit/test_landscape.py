@@ -5,11 +5,12 @@ import math
 import numpy as np
 import pytest
 
+from zhat.auto.landscape import _fade
 from zhat.core.gp.kernels import Kernel
 from zhat.core.gp.process import GaussianProcess
 from zhat.core.heights.heights import relevant_height
 from zhat.problem.task import Task
-from zhat.surface.landscape import _fade, landscape_of_process
+from zhat.surface.landscape import landscape_of_process
 
 
 @pytest.mark.parametrize(("highest", "smallest"), [(1.0, 2.0), (1000.0, relevant_height(1) / 1000.0)])

@@ -7,6 +7,8 @@ height: each rung's form where it is low enough to be believed, and blended into
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,11 +17,12 @@ from zhat.auto.forms import Form, deviations
 from zhat.auto.models import Models, fit_models, surprise
 from zhat.auto.rounds import Round
 from zhat.auto.sample import Sample
-from zhat.core.arrays import FloatArray, IndexArray, blocks
+from zhat.core.arrays import FloatArray, IndexArray, Surface, blocks
+from zhat.core.logspace import effective_sample_size
 from zhat.core.space.candidates import nearest_volumes
 from zhat.problem.streams import Purpose, stream
 from zhat.problem.task import Task
-from zhat.surface.landscape import N_DRAWS, Landscape, left_out_inflation, stitched
+from zhat.surface.landscape import LARGEST_SCORE, N_DRAWS, PRIOR_WEIGHT, Landscape
 
 #: From one limit of the ladder to the next, and how many there are at most.
 LADDER_STEP = 4.0
@@ -31,6 +34,8 @@ DISBELIEVED_SHARE = 0.9
 N_PLACES = 512
 #: No draw is lower than heights that are so many sds lower than the median ones.
 LOWEST_DRAW = 3.0
+#: The power of the integrand by which values count that tell how wrong a form is where it knows least.
+HIGHER_GROUND = 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +61,7 @@ class FormRung:
         """Return how far it is to be believed at points where it has these energies, from 0 to 1."""
         space, limit = self.sample.space, self.sample.limit
         height = self.scale * energy - self.shift - space.log_prior(space.natural(x))
-        share = np.clip((DISBELIEVED_SHARE - height / limit) / (DISBELIEVED_SHARE - BELIEVED_SHARE), 0.0, 1.0)
-        trust, walls = share * share * (3.0 - 2.0 * share), self.forms[0].walls
+        trust, walls = _fade(height / limit, BELIEVED_SHARE, DISBELIEVED_SHARE), self.forms[0].walls
         return np.asarray(trust if walls is None else trust * np.exp(-walls.height(x)))
 
     def sd(self, x: FloatArray) -> FloatArray:
@@ -109,7 +113,7 @@ def landscape_of(task: Task, made: Round) -> Landscape:
     def height(x: FloatArray) -> FloatArray:
         return np.asarray(np.sum([wall(x) for wall in walls], axis=0))
 
-    return stitched(rungs, lowest / scale, height if walls else None, task.seed)
+    return _stitched(rungs, lowest / scale, height if walls else None, task.seed)
 
 
 def _plausible(models: Models) -> tuple[Form, ...]:
@@ -122,8 +126,63 @@ def _plausible(models: Models) -> tuple[Form, ...]:
 
 
 def _left_out_inflation(sample: Sample, form: Form, ratio: float) -> float:
-    """Return what the sds of a form are to be multiplied by at a λ that is ``ratio`` times as large."""
+    """Return what the sds of a form should be multiplied by at a λ that is ``ratio`` times as large; at least 1.
+
+    It is told by how badly each height that is left out is predicted, which counts by the integrand in the part of the
+    cube that it is nearest to.
+    """
     rows, missed, variance = form.left_out()
+    if len(rows) < 3:
+        return 1.0
     volumes = nearest_volumes(sample.unit[rows], periodic=sample.space.periodic)
-    heights = ratio * (sample.height[rows] + sample.space.log_prior(sample.natural[rows]))
-    return left_out_inflation(ratio * missed, ratio**2 * variance, heights, volumes)
+    height = ratio * (sample.height[rows] + sample.space.log_prior(sample.natural[rows]))
+    variance = ratio**2 * variance
+    scores = np.minimum((ratio * missed) ** 2 / np.maximum(variance, 1e-300), LARGEST_SCORE)
+    log_weights = np.log(np.maximum(volumes, 1e-300)) - height
+    effective = effective_sample_size(log_weights)
+    weights = np.exp(log_weights - np.max(log_weights))
+    of_each = (PRIOR_WEIGHT + effective * float(np.average(scores, weights=weights))) / (PRIOR_WEIGHT + effective)
+    # Where it claims to know least it must not be wrong by more: there, higher ground counts as well.
+    weights = volumes * np.exp(-HIGHER_GROUND * height)
+    of_all = float(weights @ (scores * variance)) / max(float(weights @ variance), 1e-300)
+    return math.sqrt(max(1.0, of_each, of_all))
+
+
+def _stitched(rungs: Sequence[FormRung], lowest: float, walls: Surface | None, seed: int) -> Landscape:
+    """Return the one surface of the forms of a ladder, the largest λ first."""
+
+    def shares(x: FloatArray) -> tuple[list[FloatArray], list[FloatArray]]:
+        """Return each rung's energies and its share in the surface."""
+        energies, found, left = [], [], np.ones(len(x))
+        for rung in rungs[:-1]:
+            energies.append(rung.energy(x))
+            found.append(left * rung.trust(x, energies[-1]))
+            left = left - found[-1]
+        return [*energies, rungs[-1].energy(x)], [*found, left]
+
+    def mean(x: FloatArray) -> FloatArray:
+        return np.asarray(np.sum([share * energy for energy, share in zip(*shares(x), strict=True)], axis=0))
+
+    def sd(x: FloatArray) -> FloatArray:
+        total = np.zeros(len(x))
+        for rung, share in zip(rungs, shares(x)[1], strict=True):
+            (some,) = np.nonzero(share > 0.0)
+            if len(some):
+                total[some] += share[some] * rung.sd(x[some])
+        return total
+
+    def draws(x: FloatArray) -> FloatArray:
+        total = np.zeros((N_DRAWS, len(x)))
+        for rung, share in zip(rungs, shares(x)[1], strict=True):
+            (some,) = np.nonzero(share > 0.0)
+            if len(some):
+                total[:, some] += share[some] * rung.draws(x[some], seed)
+        return total
+
+    return Landscape(lowest, mean, sd, draws, walls, rungs[-1].inverse_temperature)
+
+
+def _fade(value: FloatArray, start: float, end: float) -> FloatArray:
+    """Return 1 up to ``start`` and 0 from ``end`` on, smooth between."""
+    share = np.clip((end - value) / (end - start), 0.0, 1.0)
+    return np.asarray(share * share * (3.0 - 2.0 * share))

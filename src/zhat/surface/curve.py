@@ -46,44 +46,18 @@ class LandscapeCurve:
     """Energies of a landscape's draws on nodes, to be had at any λ."""
 
     def __init__(self, task: Task, landscape: Landscape) -> None:
-        walls, beyond = landscape.walls, landscape.beyond
+        walls = landscape.walls
         self._task = task
         self._lowest = landscape.lowest
-        guide, log_base = landscape.mean, None
-        if walls is not None and beyond is not None:
-            guide = _either(landscape.mean, beyond, walls)
-        elif walls is not None:
-            log_base = _inside(walls)
         self._nodes = nodes_for_range(
-            guide, log_base, REACH * task.inverse_temperature, landscape.smallest, task.dim,
-            task.generator(Purpose.NODES), task.periodic,
+            landscape.mean, None if walls is None else _inside(walls), REACH * task.inverse_temperature,
+            landscape.smallest, task.dim, task.generator(Purpose.NODES), task.periodic,
         )  # fmt: skip
         points = self._nodes.points
         self._log_weights = self._nodes.log_weights
         self._mean, self._draws = landscape.mean(points), landscape.draws(points)
         if walls is not None:
             self._log_weights = self._log_weights - walls(points)
-        if walls is not None and beyond is not None:
-            self._add_sheet(beyond(points), np.log(np.maximum(-np.expm1(-walls(points)), 1e-300)))
-
-    def _add_sheet(self, energies: FloatArray, log_share: FloatArray) -> None:
-        """Add what stands beyond cliffs: at the same nodes, with the probability that they are beyond.
-
-        Where it is infinite it counts for nothing, at any λ.
-        """
-        finite = np.isfinite(energies)
-        energies = np.where(finite, energies, 0.0)
-        nodes = self._nodes
-        log_weights = np.where(finite, nodes.log_weights + log_share, -np.inf)
-        self._nodes = replace(
-            nodes,
-            points=np.tile(nodes.points, (2, 1)),
-            log_weights=np.tile(nodes.log_weights, 2),
-            batch=None if nodes.batch is None else np.tile(nodes.batch, 2),
-        )
-        self._log_weights = np.concatenate([self._log_weights, log_weights])
-        self._mean = np.concatenate([self._mean, energies])
-        self._draws = np.hstack([self._draws, np.broadcast_to(energies, self._draws.shape)])
 
     def at(self, inverse_temperatures: FloatArray, pinned: Pinned) -> Temperatures:
         """Return the curve that agrees with what was found at the task's own λ, and with the lowest energy seen."""
@@ -214,17 +188,6 @@ def left_open(values: FloatArray, pinned: Pinned, lowest: float) -> tuple[FloatA
 def _inside(walls: Surface) -> Surface:
     """Return the log probability of being inside walls."""
     return lambda x: -walls(x)
-
-
-def _either(inside: Surface, beyond: Surface, walls: Surface) -> Surface:
-    """Return the energy on the side of the walls that is the likelier one."""
-
-    def energy(x: FloatArray) -> FloatArray:
-        there = beyond(x)
-        is_inside = (walls(x) < math.log(2.0)) | ~np.isfinite(there)
-        return np.where(is_inside, inside(x), there)
-
-    return energy
 
 
 def corrected_spread(draws: FloatArray, own: FloatArray, own_error: float) -> FloatArray:
