@@ -7,9 +7,6 @@ import pytest
 from scipy.special import logsumexp
 
 import zhat
-from zhat.core.arrays import sobol
-from zhat.core.heights.cliffs import beyond_cliffs
-from zhat.core.heights.heights import Heights
 
 SQUARE = [(0.0, 1.0)] * 2
 
@@ -39,48 +36,6 @@ def true_log_z(energy, n=2000):
     middles = (np.arange(n) + 0.5) / n
     x = np.stack(np.meshgrid(middles, middles), axis=-1).reshape(-1, 2)
     return logsumexp(-energy(x)) - 2.0 * math.log(n)
-
-
-def heights_of(energy, n, dim, seed=0):
-    x = sobol(n, dim, seed)
-    y = energy(x)
-    return Heights(x, y - np.min(y), np.zeros(n))
-
-
-@pytest.mark.parametrize("penalty", [20.0, 50.0, 1e3, 1e10])
-@pytest.mark.parametrize("smooth", [bowl, wavy])
-@pytest.mark.parametrize("wall", [beyond_a_line, within_a_disc])
-@pytest.mark.parametrize("n", [48, 128])
-def test_what_is_beyond_a_cliff_is_told_from_what_is_not(smooth, wall, penalty, n):
-    data = heights_of(with_penalty(smooth, wall, penalty), n, 2)
-    np.testing.assert_array_equal(beyond_cliffs(data), wall(data.x))
-
-
-@pytest.mark.parametrize("dim", [1, 2, 4])
-@pytest.mark.parametrize(
-    "smooth",
-    [
-        lambda x: 300.0 * np.sum((x - 0.4) ** 2, axis=-1),
-        lambda x: 3e4 * np.sum((x - 0.4) ** 4, axis=-1),
-        lambda x: np.exp(12.0 * x[..., 0]),
-        lambda x: 400.0 * (x[..., -1] - x[..., 0] ** 2) ** 2 + 5.0 * x[..., 0],
-        lambda x: 20.0 * np.sum(np.abs(x - 0.3), axis=-1),
-        lambda x: 30.0 * np.sum(np.sin(8.0 * x), axis=-1),
-    ],
-    ids=["bowl", "quartic", "exponential", "bent", "cusp", "waves"],
-)
-def test_high_ground_that_is_reached_without_a_jump_is_beyond_no_cliff(smooth, dim):
-    for seed in range(3):
-        data = heights_of(smooth, 120, dim, seed)
-        assert np.any(data.height > data.relevant_height)
-        assert not np.any(beyond_cliffs(data))
-
-
-def test_heights_that_noise_may_have_put_there_are_beyond_no_cliff():
-    x = sobol(100, 2, 0)
-    height = bowl(x) + 30.0 * np.abs(np.random.default_rng(1).standard_normal(100))
-    noisy = Heights(x, height - np.min(height), np.full(100, 900.0))
-    assert not np.any(beyond_cliffs(noisy))
 
 
 @pytest.mark.parametrize("penalty", [20.0, 50.0, 1e3, 1e10])

@@ -7,22 +7,35 @@ import pytest
 from numpy.polynomial import legendre
 from sklearn.preprocessing import PolynomialFeatures
 
-from height_models import CONSTANT, QUADRATIC, heights_of
 from zhat.core.arrays import sobol
 from zhat.core.gp.kernels import Kernel
 from zhat.core.gp.polynomial import MOST_CANDIDATES, _Pursuit, all_terms, choose_terms
 from zhat.core.gp.process import GaussianProcess
 from zhat.core.gp.trend import Polynomial, basis, gradient, n_terms
-from zhat.core.heights.coordinates import Coordinates
-from zhat.core.heights.heights import Heights
-from zhat.core.heights.models import FAR_NOISE, ModelSpec, fit_model
+from zhat.core.heights.heights import relevant_height
 from zhat.core.space.torus import embed
 
-POLYNOMIAL = ModelSpec(nu=math.inf, trend="polynomial")
+FAR_DOUBT = 0.3
 
 
 def everything(dim, centre=0.5, half_width=0.5):
     return Polynomial(all_terms(dim), (centre,) * dim, (half_width,) * dim)
+
+
+def heights_of(function, n, dim, seed=0):
+    """Return places and heights of a function there, the lowest of them 0."""
+    x = sobol(n, dim, seed)
+    values = function(x)
+    return x, values - np.min(values)
+
+
+def chosen(x, height, most, noise=0.0):
+    return choose_terms(x, height, np.full(len(x), noise), relevant_height(x.shape[1]), FAR_DOUBT, most)
+
+
+def fitted(trend, x, height):
+    """Return the process whose mean is the polynomial."""
+    return GaussianProcess.condition(Kernel(math.inf, 1.0, 1e-14), x, height, 1e-14 + (1e-9 * height) ** 2, trend)
 
 
 def sparse_quartic(dim, seed, size=1e4):
@@ -86,17 +99,12 @@ def test_there_are_never_too_many_candidates_but_always_a_quadratic(dim, degree)
 def test_a_sparse_quartic_is_known_everywhere_from_few_values(dim, seed):
     function = sparse_quartic(dim, seed)
     n = 2 * (dim + 1) * (dim + 2) + 12
-    data = heights_of(function, n, dim, seed)
-    found = choose_terms(data.x, data.height, data.noise, data.relevant_height, FAR_NOISE, n // 2)
+    x, height = heights_of(function, n, dim, seed)
+    found = chosen(x, height, n // 2)
     assert found.is_exact
-    assert found.doubt < 1e-6
     new = np.random.default_rng(5).random((500, dim))
-    expected = function(new) - np.min(function(data.x))
-    np.testing.assert_allclose(found.at(new), expected, rtol=0.0, atol=1e-7 * np.ptp(data.height))
-    # As the process has it, with its coefficients by generalised least squares.
-    model = fit_model(POLYNOMIAL, data, Coordinates.plain(dim))
-    np.testing.assert_allclose(model.height(new), expected, rtol=0.0, atol=1e-7 * np.ptp(data.height))
-    assert model.score > max(fit_model(spec, data, Coordinates.plain(dim)).score for spec in (CONSTANT, QUADRATIC))
+    expected = function(new) - np.min(function(x))
+    np.testing.assert_allclose(fitted(found.trend, x, height).mean(new), expected, rtol=0.0, atol=1e-7 * np.ptp(height))
 
 
 def test_what_columns_miss_of_an_entry_that_is_left_out_is_that_of_least_squares_without_it():
@@ -118,17 +126,17 @@ def test_a_polynomial_with_all_terms_takes_a_third_more_values_than_it_has():
     rng = np.random.default_rng(0)
     polynomial = everything(3)
     coefficients = 1e3 * rng.standard_normal(len(polynomial.terms))
-    data = heights_of(lambda x: basis(polynomial, x) @ coefficients, 48, 3)
-    found = choose_terms(data.x, data.height, data.noise, data.relevant_height, FAR_NOISE, 36)
+    x, height = heights_of(lambda x: basis(polynomial, x) @ coefficients, 48, 3)
+    found = chosen(x, height, 36)
     assert found.is_exact
     assert len(found.trend.terms) == 35
-    assert not choose_terms(data.x, data.height, data.noise, data.relevant_height, FAR_NOISE, 24).is_exact
+    assert not chosen(x, height, 24).is_exact
 
 
 def test_data_lie_between_minus_one_and_one_in_the_coordinates_of_the_terms():
-    data = heights_of(sparse_quartic(2, 0), 40, 2)
-    z = 3.0 + data.x @ np.diag([20.0, 0.1])
-    trend = choose_terms(z, data.height, data.noise, data.relevant_height, FAR_NOISE, 24).trend
+    x, height = heights_of(sparse_quartic(2, 0), 40, 2)
+    z = 3.0 + x @ np.diag([20.0, 0.1])
+    trend = chosen(z, height, 24).trend
     scaled = (z - trend.centre) / trend.half_width
     np.testing.assert_allclose([np.min(scaled, axis=0), np.max(scaled, axis=0)], [[-1.0] * 2, [1.0] * 2])
 
@@ -144,33 +152,27 @@ def test_data_lie_between_minus_one_and_one_in_the_coordinates_of_the_terms():
     ],
 )
 def test_what_is_no_polynomial_is_not_taken_for_one(function, dim):
-    data = heights_of(function, 80, dim)
-    found = choose_terms(data.x, data.height, data.noise, data.relevant_height, FAR_NOISE, 60)
-    assert not found.is_exact
-    assert found.doubt == FAR_NOISE
-    assert len(found.trend.terms) == n_terms("quadratic", dim)
-    assert fit_model(POLYNOMIAL, data, Coordinates.plain(dim)).score == -math.inf
+    assert not chosen(*heights_of(function, 80, dim), 60).is_exact
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_noise_is_not_taken_for_terms(seed):
-    data = heights_of(sparse_quartic(2, seed, 10.0), 40, 2)
-    noisy = data.height + 1e-2 * np.random.default_rng(seed).standard_normal(40)
-    assert not choose_terms(data.x, noisy, np.full(40, 1e-4), 13.0, FAR_NOISE, 30).is_exact
+    x, height = heights_of(sparse_quartic(2, seed, 10.0), 40, 2)
+    noisy = height + 1e-2 * np.random.default_rng(seed).standard_normal(40)
+    assert not chosen(x, noisy, 30, noise=1e-4).is_exact
 
 
 def test_on_circles_no_term_is_taken_that_others_make_up():
     x = sobol(120, 2, 0)
     angle = 2.0 * np.pi * x
     height = 300.0 * (1.0 - np.cos(angle[:, 0] - angle[:, 1])) + 20.0 * np.sin(2.0 * angle[:, 0]) + 30.0
-    data = Heights(x, height - np.min(height), np.zeros(120), periodic=(0, 1))
-    z = Coordinates.plain(2, (0, 1))(x)
-    assert z.shape[1] == embed(x, (0, 1)).shape[1] == 4
-    found = choose_terms(z, data.height, data.noise, data.relevant_height, FAR_NOISE, 60)
+    height -= np.min(height)
+    z = embed(x, (0, 1))
+    found = chosen(z, height, 60)
     assert found.is_exact
     terms = basis(found.trend, z)
     assert np.linalg.matrix_rank(terms) == terms.shape[1]
-    np.testing.assert_allclose(found.at(z), data.height, rtol=0.0, atol=1e-8)
+    np.testing.assert_allclose(fitted(found.trend, z, height).mean(z), height, rtol=0.0, atol=1e-8)
 
 
 def test_a_polynomial_trend_gives_the_universal_kriging_equations():
@@ -191,22 +193,3 @@ def test_a_polynomial_trend_gives_the_universal_kriging_equations():
     np.testing.assert_allclose(value, process.mean(query), rtol=0.0, atol=1e-10)
     moved = query + 1e-6 * np.eye(2)[1]
     np.testing.assert_allclose((process.mean(moved) - value) / 1e-6, slope[:, 1], rtol=1e-3, atol=1e-3)
-
-
-def test_models_of_thinned_heights_know_the_terms_that_all_of_them_show():
-    function = sparse_quartic(4, 1)
-    data = heights_of(function, 200, 4)
-    few = data.thinned(60)
-    assert few.whole is data
-    assert few.thinned(50).whole is data
-    model = fit_model(POLYNOMIAL, few, Coordinates.plain(4))
-    new = np.random.default_rng(5).random((200, 4))
-    expected = function(new) - np.min(function(data.x))
-    np.testing.assert_allclose(model.height(new), expected, rtol=0.0, atol=1e-6 * np.ptp(data.height))
-
-
-def test_a_power_of_the_integrand_is_not_relative_to_a_polynomial():
-    with pytest.raises(ValueError, match="constant or a quadratic"):
-        ModelSpec(trend="polynomial", warp=-1.0)
-    with pytest.raises(ValueError, match="quadratic trend"):
-        ModelSpec(trend="polynomial", warp=0.1)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from zhat.core.space.repeats import SAME_PLACE, first_at_place, without_repeats
-from zhat.core.space.torus import embed, gradient_on_cube, reflect, shortest, unrolled
+from zhat.core.space.torus import embed, gradient_on_cube, reflect, shortest
 from zhat.problem.domain import Box
 from zhat.problem.prior import IndependentPriors
 
@@ -51,7 +51,6 @@ def test_whole_turns_change_no_place(drawn, turns):
     moved[:, list(periodic)] += turns
     np.testing.assert_allclose(embed(moved, periodic), embed(x, periodic), atol=1e-13)
     np.testing.assert_allclose(shortest(moved - x, periodic), 0.0, atol=1e-12)
-    np.testing.assert_allclose(embed(unrolled(x, periodic), periodic), embed(x, periodic), atol=1e-13)
 
 
 @given(drawn=places(st.floats(-1e3, 1e3)))

@@ -186,22 +186,6 @@ def test_leaving_one_out_under_a_quadratic_is_fitting_the_others(seed, summed):
         assert variances[i] == pytest.approx(gp.variance(x[i : i + 1])[0] + noise[i], rel=1e-8, abs=1e-8)
 
 
-@pytest.mark.parametrize("trend", TRENDS)
-@settings(max_examples=15)
-@given(seed=SEEDS)
-def test_what_is_explained_of_a_weighted_sum_is_what_its_covariance_lacks(seed, trend):
-    kernel, noise, x, y, query = problem(seed, summed=seed % 2 == 0)
-    gp = GaussianProcess.condition(kernel, x, y, noise, trend)
-    weights = np.random.default_rng(seed).standard_normal(len(query))
-    taken, added = gp.explain(kernel.matrix(x, query) @ weights, query, weights)
-    prior = weights @ kernel.matrix(query, query) @ weights
-    assert prior - taken + added == pytest.approx(weights @ gp.covariance(query) @ weights, rel=0.0, abs=1e-9)
-    # What the data take is what they would take if the trend were known.
-    known = GaussianProcess.condition(kernel, x, y, noise)
-    assert prior - taken == pytest.approx(weights @ known.covariance(query) @ weights, rel=0.0, abs=1e-9)
-    assert added == 0.0 if trend == "zero" else added > 0.0
-
-
 @pytest.mark.parametrize(
     ("nu", "summed", "trend"),
     [(nu, nu in (0.5, 2.5), "quadratic") for nu in (0.5, 1.5, 2.5, 3.3, math.inf)]

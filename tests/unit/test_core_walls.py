@@ -75,38 +75,13 @@ def test_the_sides_are_told_better_than_by_the_nearest_point(n):
         assert np.mean((walls.height(query) < math.log(2.0)) != finite) < np.mean(nearest != finite)
 
 
-@pytest.mark.parametrize("direction", DIRECTIONS)
-def test_doubt_is_largest_at_the_line(direction):
-    walls, distance = found(direction)
-    query = sobol(2000, 2, 1)
-    doubt, away = walls.doubt(query), np.abs(distance(query))
-    assert away[np.argmax(doubt)] < 0.05
-    assert np.mean(doubt[away < 0.03]) > 2.0 * np.mean(doubt[away > 0.2])
-    # Far from it there is none.
-    assert np.max(doubt[away > 0.25]) < 0.02 * np.max(doubt)
-
-
-def test_probability_and_doubt_are_those_of_a_normal_score():
+def test_the_probability_is_that_of_a_normal_score():
     walls, _ = found([1.0, 1.0])
     query = sobol(200, 2, 1)
     sd = np.sqrt(walls.process.variance(query) + SMALLEST_SD**2)
     probability = norm.cdf(walls.process.mean(query) / sd)
     np.testing.assert_allclose(np.exp(-walls.height(query)), probability, rtol=1e-9)
-    np.testing.assert_allclose(walls.doubt(query), sd * np.sqrt(probability * (1 - probability)), rtol=1e-5, atol=1e-8)
     assert np.all(walls.height(query) >= 0)
-
-
-def test_unlikeness_is_0_at_the_point_itself_and_grows_with_the_distance():
-    walls, _ = found([1.0, 0.0])
-    point = np.array([0.3, 0.6])
-    query = point + np.outer(np.linspace(0.0, 0.4, 20), [1.0, 0.0])
-    unlike = walls.unlike(query, point)
-    assert unlike[0] == pytest.approx(0.0, abs=1e-12)
-    assert np.all(np.diff(unlike) >= 0)
-    assert unlike[-1] > 0.9
-    # Where the wall is known well, a neighbour tells less of it.
-    nearer = walls.unlike(query, query[np.argmin(walls.doubt(query))])
-    assert np.all((nearer >= 0) & (nearer <= 1))
 
 
 @pytest.mark.parametrize("shape", ["line", "disc", "corner"])

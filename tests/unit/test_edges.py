@@ -7,8 +7,6 @@ import pytest
 import scipy.stats as st
 
 import zhat
-from zhat.core.heights.edges import mass_beyond
-from zhat.core.integrate.target import Region
 
 NORMAL = st.norm(0, 1)
 DIVERGENT = {
@@ -75,18 +73,6 @@ def test_energies_that_are_lowest_where_there_is_next_to_nothing_are_in_the_erro
     assert abs(found.log_z - truth) < 1.96 * found.std_error
     assert "of the integral lies where energies are far above those at the ends of the prior" in found.status
     assert not found.converged
-
-
-def test_the_mass_beyond_a_power_is_known():
-    # ∫ u^{-s} du from 0 to 1e-12 is 1e-12^{1-s}/(1 - s), and from 0 to 1 it is 1/(1 - s).
-    u = (np.arange(4000) + 0.5) / 4000
-    for power in (0.0, 0.5, 0.9):
-        weights = u**-power
-        region = Region(u[:, None], weights / np.sum(weights))
-        (share,) = mass_beyond(lambda x, s=power: s * np.log(np.maximum(x[:, 0], 1e-12)), region, (0,))
-        assert share == pytest.approx(1e-12 ** (1.0 - power), rel=0.1, abs=2e-12)
-    (share,) = mass_beyond(lambda x: 1.01 * np.log(np.maximum(x[:, 0], 1e-12)), region, (0,))
-    assert share == math.inf
 
 
 def test_an_infinite_error_goes_through_everything(tmp_path):

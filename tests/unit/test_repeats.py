@@ -5,13 +5,10 @@ import math
 import numpy as np
 import pytest
 import scipy.stats
-from zhat.auto.comparison import compare_heights
 
 import zhat
 from zhat.core.gp.kernels import Kernel
 from zhat.core.gp.process import GaussianProcess
-from zhat.core.heights.heights import Heights
-from zhat.core.heights.models import ModelSpec
 from zhat.core.space.repeats import first_at_place, without_repeats
 from zhat.problem.evaluations import Outcome
 
@@ -199,14 +196,3 @@ def test_points_that_are_asked_for_may_have_been_given():
         result = zhat.estimate(wavy, SQUARE, 2.0, 8, method=method, seed=0, x0=x0, y0=y0)
         assert abs(result.log_z - log_z_of_wavy(2, 2.0)) < max(4.0 * result.std_error, 0.05)
         assert "same place" not in result.status
-
-
-@pytest.mark.parametrize(("spread", "tells"), [((0.0, 0.0), False), ((1.0, 0.0), False), ((1.0, 1.0), True)])
-def test_a_quadratic_is_tried_only_where_places_can_tell_of_one(spread, tells):
-    """Not where all are one, or on one line: whether that is seen as singular is then left to rounding."""
-    generator = np.random.default_rng(0)
-    x = 0.4 + 0.5 * np.array(spread) * generator.uniform(-1.0, 1.0, (20, 2))
-    height = np.sum(x, axis=1) + 0.1 * generator.standard_normal(20)
-    data = Heights(x, height - np.min(height), np.full(20, 0.01))
-    models = compare_heights(data, {}, ModelSpec(), {})
-    assert any(model.spec.trend != "constant" for model in models) == tells

@@ -28,7 +28,7 @@ def test_a_task_has_the_streams_of_its_seed():
     assert np.all(task.generator(Purpose.ROUND, 4).random(3) != expected)
 
 
-@pytest.mark.parametrize("purpose", [Purpose.FIRST_POINTS, Purpose.SECOND_BATCH, Purpose.SURROGATE, Purpose.INTEGRAL])
+@pytest.mark.parametrize("purpose", [Purpose.FIRST_POINTS, Purpose.SECOND_BATCH, Purpose.SURROGATE, Purpose.NODES])
 def test_streams_are_what_they_have_always_been(purpose):
     np.testing.assert_array_equal(stream(3, purpose).random(4), np.random.default_rng([3, int(purpose)]).random(4))
 

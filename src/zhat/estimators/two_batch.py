@@ -23,7 +23,7 @@ from zhat.problem.points import Points
 from zhat.problem.streams import Purpose
 from zhat.problem.task import Task, log_noise_correction, noise_variances
 from zhat.protocol.common import LARGEST_NOISE, average, learned_shift_error, share_left
-from zhat.protocol.estimator import Finding, without_values
+from zhat.protocol.estimator import Finding, nothing_finite
 from zhat.surface.curve import LandscapeCurve, Pinned
 from zhat.surface.insight import Insight, insight_of_process
 from zhat.surface.landscape import Landscape, landscape_of_process
@@ -131,7 +131,7 @@ class TwoBatch:
         n_first = self.n_first(task)
         found = self.first_batch(task, facts)
         if found is None:
-            return _nothing_finite(facts)
+            return nothing_finite(facts)
         ok = facts.ok[n_first:]
         if not np.any(ok):
             return _one_batch_finding(self.model, task, facts)
@@ -201,7 +201,7 @@ def _one_batch_finding(model: SurrogateSettings, task: Task, facts: Evaluations)
     """
     found = surrogate(model, task, facts)
     if found is None:
-        return _nothing_finite(facts)
+        return nothing_finite(facts)
     draws = found.target.draw(N_UNCERTAINTY_DRAWS, task.generator(Purpose.UNCERTAINTY)).points
     covariance = found.covariance(draws)
     n = len(draws)
@@ -282,9 +282,3 @@ def _surrogate_diagnostics(found: FittedProcess) -> dict[str, float | str]:
         "quadrature_method": found.log_integral.method,
         "quadrature_error": found.log_integral.error,
     }
-
-
-def _nothing_finite(facts: Evaluations) -> Finding:
-    if np.any(facts.ok):
-        return Finding(-math.inf, math.nan, ("every energy that was seen is +inf",))
-    return without_values()

@@ -22,18 +22,8 @@ class Purpose(IntEnum):
     ROUND = 4
     #: Points beyond a round's own plan, by how many were asked for before.
     FRESH_PLAN = 1_000_003
-    #: log Z of the adaptive method, and the parts of its error.
-    INTEGRAL = 1_000_033
-    HIDDEN = 1_000_037
-    FRINGE = 1_000_151
-    #: The integral that the last draws correct.
-    DESIGN = 1_000_159
-    #: Whether a model sees what nobody knows.
-    EXTRAPOLATED = 1_000_121
-    #: Surfaces for all temperatures: hyperparameters, draws by their group, how smooth they are, and nodes.
-    VARIANTS = 1_000_039
+    #: Surfaces for all temperatures: draws by their group, and nodes.
     PATHS = 1_000_081
-    SMOOTHNESS = 1_000_117
     NODES = 1_000_099
 
 

@@ -9,13 +9,11 @@ is known everywhere from hardly more values than it has terms. If not, a process
 from __future__ import annotations
 
 import math
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations_with_replacement
 
 import numpy as np
-from scipy.special import gammaln
 
 from zhat.core.arrays import FloatArray
 from zhat.core.gp.trend import HIGHEST_DEGREE, Polynomial, Term
@@ -32,42 +30,14 @@ RESIDUAL_ROUNDING = 1e-11
 EXACT = 1e-6
 #: How well low values are to be known before high ones count, in units of height.
 LOW_SD = 1.0
-#: High values are believed to within a share of their height: no less than this, whatever the residuals.
-SMALLEST_DOUBT = 1e-12
-#: Residuals of heights below this are of no interest.
-SMALLEST_RESIDUAL_SPREAD = 1e-4
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class ChosenTerms:
-    """A polynomial whose terms were chosen, fitted to heights.
-
-    Attributes
-    ----------
-    trend
-        The terms.
-    coefficients
-        Those with which it fits the heights.
-    is_exact
-        Whether it predicts heights that are left out to about rounding. If not, it has a quadratic's terms alone.
-    doubt
-        To within which share of what they are above those that matter it knows high ones.
-    spread
-        About how far the others are from it.
-    log_choices
-        The logarithm of how many choices of as many terms there were.
-    """
+    """The terms of a polynomial, and whether it predicts heights that are left out to about rounding."""
 
     trend: Polynomial
-    coefficients: FloatArray
     is_exact: bool
-    doubt: float
-    spread: float
-    log_choices: float
-
-    def at(self, z: FloatArray) -> FloatArray:
-        """Return the polynomial at the rows of ``z``."""
-        return np.asarray(self.trend.values(z) @ self.coefficients)
 
 
 @lru_cache(maxsize=32)
@@ -90,7 +60,7 @@ def n_given_terms(dim: int) -> int:
 def choose_terms(
     z: FloatArray, height: FloatArray, noise: FloatArray, limit: float, largest_doubt: float, most: int
 ) -> ChosenTerms:
-    """Return the polynomial that predicts heights best.
+    """Return the terms of a polynomial that predicts heights, those of a quadratic first.
 
     Parameters
     ----------
@@ -101,7 +71,7 @@ def choose_terms(
     limit
         Above this they do not matter.
     largest_doubt
-        To within which share of what they are above that they are believed at least.
+        To within which share of what they are above that they are believed.
     most
         How many terms there may be, if a quadratic has fewer.
     """
@@ -109,21 +79,14 @@ def choose_terms(
     lowest, highest = np.min(z, axis=0), np.max(z, axis=0)
     half_width = np.maximum(0.5 * (highest - lowest), 1e-300)
     everything = Polynomial(all_terms(dim), tuple(0.5 * (lowest + highest)), tuple(half_width))
-    far = np.maximum(height - limit, 0.0)
-    trust = 1.0 / np.sqrt(LOW_SD**2 + noise + (largest_doubt * far) ** 2)
-    n_given = n_given_terms(dim)
-    weighted = everything.values(z) * trust[:, None]
-    pursuit = _pursue(weighted, height * trust, n_given, most)
-    coefficients = np.linalg.lstsq(weighted[:, pursuit.chosen], height * trust, rcond=None)[0]
-    of_far = (np.abs(pursuit.left_out / trust) / (LOW_SD + far))[far > 0.0]
-    return ChosenTerms(
-        trend=replace(everything, terms=tuple(everything.terms[place] for place in pursuit.chosen)),
-        coefficients=np.asarray(coefficients, dtype=float),
-        is_exact=pursuit.is_exact,
-        doubt=max(float(np.max(of_far, initial=0.0)), SMALLEST_DOUBT) if pursuit.is_exact else largest_doubt,
-        spread=max(float(np.linalg.norm(pursuit.residual)) / float(np.linalg.norm(trust)), SMALLEST_RESIDUAL_SPREAD),
-        log_choices=_log_choices(len(everything.terms) - n_given, max(len(pursuit.chosen) - n_given, 0)),
-    )
+    trust = 1.0 / np.sqrt(LOW_SD**2 + noise + (largest_doubt * np.maximum(height - limit, 0.0)) ** 2)
+    pursuit = _Pursuit(everything.values(z) * trust[:, None], height * trust)
+    for place in range(n_given_terms(dim)):
+        pursuit.take(place)
+    while len(pursuit.chosen) < most and not pursuit.is_over and pursuit.take():
+        pass
+    terms = tuple(everything.terms[place] for place in pursuit.chosen)
+    return ChosenTerms(replace(everything, terms=terms), pursuit.is_exact)
 
 
 class _Pursuit:
@@ -175,20 +138,3 @@ class _Pursuit:
         self.left_out = self.residual / np.maximum(1.0 - self._leverage, SMALLEST_FREEDOM)
         self.chosen.append(place)
         return True
-
-
-def _pursue(columns: FloatArray, vector: FloatArray, n_given: int, most: int) -> _Pursuit:
-    """Return the first columns, with as many others as make them exact if no more than ``most`` in all do."""
-    pursuit = _Pursuit(columns, vector)
-    for place in range(n_given):
-        pursuit.take(place)
-    given = copy(pursuit)
-    given.chosen = list(pursuit.chosen)
-    while len(pursuit.chosen) < most and not pursuit.is_over and pursuit.take():
-        pass
-    return pursuit if pursuit.is_exact else given
-
-
-def _log_choices(n: int, k: int) -> float:
-    """Return the logarithm of the number of ways to choose ``k`` of ``n``."""
-    return float(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))

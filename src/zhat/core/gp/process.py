@@ -179,18 +179,6 @@ class GaussianProcess:
         unexplained = basis(self.trend, x).T - self._triangle.T @ (self._directions.T @ solved)
         return solved, _solve_lower(self._triangle.T, unexplained)
 
-    def explain(self, with_data: FloatArray, x: FloatArray, weights: FloatArray) -> tuple[float, float]:
-        """Return what the data take off the prior variance of a weighted sum over points, and what the trend adds.
-
-        ``with_data`` is the sum's prior covariance with each observation.
-        """
-        solved = _solve_lower(self.factor, with_data)
-        if self.trend == "zero":
-            return float(solved @ solved), 0.0
-        unexplained = weights @ basis(self.trend, x) - self._triangle.T @ (self._directions.T @ solved)
-        free = _solve_lower(self._triangle.T, unexplained)
-        return float(solved @ solved), float(free @ free)
-
     def smoother(self, values: FloatArray) -> Surfaces:
         """Return what the mean would be had other values been observed: columns of them, shape ``(t, k)``."""
         solved = _solve_lower(self.factor, values)

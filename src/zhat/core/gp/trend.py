@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations_with_replacement
 from typing import Literal
 
 import numpy as np
@@ -12,19 +11,6 @@ import numpy as np
 from zhat.core.arrays import FloatArray, IndexArray
 
 TrendName = Literal["zero", "constant", "quadratic"]
-
-
-@dataclass(frozen=True)
-class Products:
-    """A constant, every coordinate, and the products of these pairs of coordinates."""
-
-    pairs: tuple[tuple[int, int], ...]
-
-    @cached_property
-    def factors(self) -> tuple[IndexArray, IndexArray]:
-        """The first and the second coordinates of all pairs."""
-        first, second = np.array(self.pairs, dtype=np.intp).reshape(-1, 2).T
-        return first, second
 
 
 #: The highest degree of a polynomial's terms.
@@ -90,25 +76,11 @@ class Polynomial:
         return table, slope
 
 
-Trend = TrendName | Products | Polynomial
-
-
-def wrapped_quadratic(groups: tuple[tuple[int, ...], ...]) -> Products:
-    """Return the quadratic where some axes are circles, given the columns of each.
-
-    On a circle, cos and sin are what a line and a parabola are on an axis: a bowl of any depth and place. Their
-    squares add up to a constant, and are left out with their product; products of different axes are not.
-    """
-    axis_of = {column: axis for axis, group in enumerate(groups) for column in group}
-    is_circle = [len(group) > 1 for group in groups]
-    pairs = combinations_with_replacement(range(len(axis_of)), 2)
-    return Products(tuple((j, k) for j, k in pairs if axis_of[j] != axis_of[k] or not is_circle[axis_of[j]]))
+Trend = TrendName | Polynomial
 
 
 def n_terms(trend: Trend, dim: int) -> int:
     """Return how many unknown coefficients a trend has."""
-    if isinstance(trend, Products):
-        return 1 + dim + len(trend.pairs)
     if isinstance(trend, Polynomial):
         return len(trend.terms)
     return {"zero": 0, "constant": 1, "quadratic": (dim + 1) * (dim + 2) // 2}[trend]
@@ -126,7 +98,7 @@ def basis(trend: Trend, x: FloatArray) -> FloatArray:
         return np.empty((n, 0))
     if trend == "constant":
         return np.ones((n, 1))
-    rows, columns = _factors(trend, dim)
+    rows, columns = np.triu_indices(dim)
     return np.hstack([np.ones((n, 1)), x, x[:, rows] * x[:, columns]])
 
 
@@ -138,10 +110,5 @@ def gradient(trend: Trend, coefficients: FloatArray, x: FloatArray) -> FloatArra
     if trend in ("zero", "constant"):
         return np.zeros(x.shape)
     half = np.zeros((dim, dim))
-    half[_factors(trend, dim)] = coefficients[1 + dim :]
+    half[np.triu_indices(dim)] = coefficients[1 + dim :]
     return np.asarray(coefficients[1 : 1 + dim] + x @ (half + half.T))
-
-
-def _factors(trend: Trend, dim: int) -> tuple[IndexArray, IndexArray]:
-    """Return the coordinates whose products a trend has."""
-    return trend.factors if isinstance(trend, Products) else np.triu_indices(dim)

@@ -65,17 +65,6 @@ class Walls:
         mean, sd = self._distance(x)
         return np.asarray(-log_ndtr(mean / sd))
 
-    def doubt(self, x: FloatArray) -> FloatArray:
-        """Return the sd of being on the finite side, between 0 and ½, times how little is known of the distance."""
-        mean, sd = self._distance(x)
-        return np.asarray(np.exp(0.5 * (log_ndtr(mean / sd) + log_ndtr(-mean / sd))) * sd)
-
-    def unlike(self, x: FloatArray, point: FloatArray) -> FloatArray:
-        """Return how little the side at the rows of ``x`` has to do with that at a point, between 0 and 1."""
-        _, sd = self._distance(point[None, :])
-        apart = np.sum((embed(x, self.periodic) - embed(point[None, :], self.periodic)) ** 2, axis=1)
-        return np.asarray(-np.expm1(-0.5 * apart / (2.0 * sd[0]) ** 2))
-
     def relative_error(self, x: FloatArray, weights: FloatArray) -> float:
         """Return what the walls' unknown places contribute to the standard error of log ∫ e^{-h}.
 

@@ -84,11 +84,3 @@ def circular_mean(points: FloatArray, periodic: Periodic) -> FloatArray:
         angle = _TURN * points[:, periodic]
         centre[list(periodic)] = np.arctan2(np.mean(np.sin(angle), axis=0), np.mean(np.cos(angle), axis=0)) / _TURN
     return centre
-
-
-def unrolled(points: FloatArray, periodic: Periodic) -> FloatArray:
-    """Return points with no seam among them: on periodic axes within ½ of their mean, in the cube or not."""
-    if not periodic:
-        return points
-    centre = circular_mean(points, periodic)
-    return np.asarray(centre + shortest(points - centre, periodic))
