@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from zhat.auto import rounds
+from zhat.auto import method, rounds
 
 
 class TooMany(Exception):
@@ -11,22 +11,36 @@ class TooMany(Exception):
 
 def count_rounds(monkeypatch, most):
     """Note how many evaluations each round that is made knows of, and give up when there are too many."""
-    made, make = [], rounds._make_round
+    return _count(monkeypatch, most, "_next_round", lambda task, seen, before: len(seen))
 
-    def counted(task, seen, *others):
-        made.append(len(seen))
+
+def count_fits(monkeypatch, most):
+    """Note how many evaluations surrogates are fitted to, which is what takes long, and give up when too often."""
+    return _count(monkeypatch, most, "_with_models", lambda task, made, anew, effort: made.n)
+
+
+def _count(monkeypatch, most, name, size):
+    made, make = [], getattr(rounds, name)
+
+    def counted(*given):
+        made.append(size(*given))
         if len(made) > most:
             raise TooMany
-        return make(task, seen, *others)
+        return make(*given)
 
-    monkeypatch.setattr(rounds, "_make_round", counted)
+    monkeypatch.setattr(rounds, name, counted)
     return made
 
 
 def rounds_of_one_point(monkeypatch):
     monkeypatch.setattr(rounds, "SMALLEST_ROUND", 1)
     monkeypatch.setattr(rounds, "GROWTH", 0.0)
-    monkeypatch.setattr(rounds, "MANY_ROUNDS", 10**9, raising=False)
+
+
+def forget_everything(monkeypatch):
+    monkeypatch.setattr(rounds, "_remembered", rounds.Remembered())
+    for name in ("_findings", "_landscapes", "_curves", "_closings"):
+        monkeypatch.setattr(method, name, method.Kept(4))
 
 
 def wavy(x):

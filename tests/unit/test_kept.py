@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import zhat
-from zhat.auto import adaptive, rounds
+from zhat.auto import method, rounds
 from zhat.core.integrate import target as core_target
 
 BOUNDS = {"a": (0.0, 1.0), "b": (-1.0, 2.0)}
@@ -32,15 +32,15 @@ def others():
 def work(monkeypatch):
     """Count what takes long: rounds, conclusions from them, and integrals of surrogates that are thorough."""
     done = []
-    for module, name in ((rounds, "_make_round"), (adaptive, "_conclude")):
+    for module, name in ((rounds, "_next_round"), (method, "_conclude")):
         plain = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *given, plain=plain, name=name: (done.append(name), plain(*given))[1])
     grid = core_target.GridTarget.__init__
 
-    def counted(self, surface, inverse_temperature, dim, effort=core_target.THOROUGH):
+    def counted(self, surface, inverse_temperature, dim, effort=core_target.THOROUGH, particles=None):
         if effort == core_target.THOROUGH:
             done.append("thorough integral")
-        grid(self, surface, inverse_temperature, dim, effort)
+        grid(self, surface, inverse_temperature, dim, effort, particles)
 
     monkeypatch.setattr(core_target.GridTarget, "__init__", counted)
     return done

@@ -62,17 +62,13 @@ def test_rounds_are_held_to_what_they_said_before(make):
     found = make("auto")
     data = residuals_data(found)
     assert not np.any(data.left_out)
-    assert np.min(data.position) == first_size(found.task)
+    # Descents come first, whose steps nobody predicts.
+    assert np.min(data.position) >= first_size(found.task)
     # Rounds work with λ times the energies.
     assert data.observed == pytest.approx(found.evaluations.y[data.position], rel=1e-14)
-    weights = data.log_weight[data.drawn]
-    assert log_mean_exp(weights) == pytest.approx(found.diagnostics["residual"], abs=1e-12)
-    share = data.effective_size / len(weights)
-    assert share == pytest.approx(found.diagnostics["residual_effective_share"])
-    # What is too high to matter was compressed before it was predicted.
-    low = np.maximum(data.observed, data.predicted) <= data.highest
-    assert np.sum(low) > 20
-    assert data.score[low] == pytest.approx(((data.observed - data.predicted) / data.sd)[low], rel=1e-3, abs=1e-6)
+    assert np.all(np.isnan(data.log_weight[~data.drawn]))
+    assert len(data.score) > 5
+    assert data.score == pytest.approx((data.observed - data.predicted) / data.sd, rel=1e-3, abs=1e-6)
 
 
 @pytest.mark.parametrize("method", ["auto", "mvs", "mvs-exact"])
