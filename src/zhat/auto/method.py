@@ -140,5 +140,6 @@ def _conclude(task: Task, seen: Seen, facts: Evaluations) -> Finding:
     diagnostics: dict[str, float | str] = {
         **parts, **others, "form": form.name, "kinds": form.kinds,
         "n_basins": float(len(made.search.basins)), "quadrature_method": view.target.log_integral.method,
+        "noise_std": math.sqrt(made.known.new_noise()) / task.inverse_temperature,
     }  # fmt: skip
     return Finding(value, error, notes_on(task, made, parts, others["surprise"]), diagnostics)
