@@ -36,9 +36,9 @@ STYLE = """
 BOXES = (
     ("First points", ("spread evenly", "over the box"), 14, 212, 124, "end"),
     ("Evaluate", ("the energy is called;", "values, failures: facts"), 182, 212, 184, "box"),
-    ("Fit models", ("they compete", "by evidence"), 182, 24, 184, "box"),
+    ("Fit surrogates", ("two, judged by", "what they predicted"), 182, 24, 184, "box"),
     ("Integrate", ("log Z, and the parts", "of its error"), 410, 24, 184, "box"),
-    ("Choose points", ("variance of log Z, gaps,", "exploring; last: draws"), 410, 212, 184, "box"),
+    ("Choose points", ("variance of log Z, doubt,", "draws, descents"), 410, 212, 184, "box"),
     ("Estimate", ("log Z ± error,", "status"), 638, 24, 108, "end"),
 )
 ARROWS = ("M138 258 H178", "M274 212 V120", "M366 70 H406", "M502 116 V208", "M410 258 H370", "M594 70 H634")
@@ -61,7 +61,7 @@ def diagram() -> str:
     """Return the whole drawing."""
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
-        'role="img" aria-label="Evaluate, fit models, integrate, choose points, and again until the budget is spent">',
+        'role="img" aria-label="Evaluate, fit surrogates, integrate, choose points, and again until the budget is spent">',
         f"<style>{STYLE}</style>",
         '<defs><marker id="tip" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="6" markerHeight="6" '
         'orient="auto-start-reverse"><path class="tip" d="M0 0 L10 5 L0 10 z"/></marker></defs>',

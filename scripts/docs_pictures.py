@@ -103,10 +103,10 @@ def draw_parts(est: zhat.Estimate, truth: float) -> None:
     axis.plot(counts, total, color="#bbbbbb", lw=6, label="standard error: all of them")
     labels = {
         "surrogate_error": "left open by the surrogate",
-        "model_error": "models disagree",
-        "hyperparameter_error": "hyperparameters disagree",
-        "hidden_mass": "hidden modes",
-        "draw_error": "of the draws",
+        "drift_error": "log Z still moves",
+        "modes_error": "hidden modes",
+        "search_error": "the search goes on",
+        "quadrature_error": "of the integral",
     }
     for (key, label), style in zip(labels.items(), ("-", "--", "-.", ":", (0, (1, 1, 4, 1))), strict=True):
         values = np.array([float(found.diagnostics.get(key, np.nan)) for found in findings])
