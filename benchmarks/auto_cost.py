@@ -32,10 +32,10 @@ CASES: tuple[tuple[str, Options, float, tuple[int, ...]], ...] = (
 LARGEST_COMPARED = 512
 #: Where the time goes: a function of the package and its module's last name.
 PARTS = {
-    "fits": ("models", "fit_model"),
-    "integrals": ("comparison", "distribution"),
+    "fits": ("models", "fit_models"),
+    "integrals": ("planning", "view_of"),
     "choices": ("planning", "next_points"),
-    "conclusion": ("adaptive", "_conclude"),
+    "conclusion": ("method", "_conclude"),
 }
 HEADER = (
     "problem", "dim", "inverse_temperature", "budget", "seconds", "times_mvs_exact", "largest_mib",

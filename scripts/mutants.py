@@ -31,7 +31,6 @@ PROCESSOR_SECONDS = 150
 TESTS = {
     "core/arrays": "unit/test_core_gp unit/test_core_target",
     "core/certify": "unit/test_core_remainder unit/test_core_certificate",
-    "core/design/acquire": "unit/test_core_acquire unit/test_core_acquire_turns",
     "core/design": "unit/test_core_design",
     "core/gp/fit": "unit/test_core_fit unit/test_core_sum_kernel unit/test_core_trend",
     "core/gp/kernels": "unit/test_core_kernels unit/test_core_sum_kernel",
@@ -40,7 +39,7 @@ TESTS = {
     "core/integrate/nodes": "unit/test_core_paths unit/test_curve",
     "core/integrate/thermodynamics": "unit/test_core_paths unit/test_curve",
     "core/integrate": "unit/test_core_target statistical/test_draws",
-    "core/space/candidates": "unit/test_core_design unit/test_core_models_fitted",
+    "core/space/candidates": "unit/test_core_design",
     "core/space": "unit/test_core_space unit/test_periodic unit/test_repeats",
     "estimators/norm": "unit/test_certificate",
     "surface/process": "unit/test_estimators contract/test_estimators",
