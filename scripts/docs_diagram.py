@@ -61,7 +61,7 @@ def diagram() -> str:
     """Return the whole drawing."""
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
-        'role="img" aria-label="Evaluate, fit surrogates, integrate, choose points, and again until the budget is spent">',
+        'role="img" aria-label="Evaluate, fit surrogates, integrate, choose points, until the budget is spent">',
         f"<style>{STYLE}</style>",
         '<defs><marker id="tip" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="6" markerHeight="6" '
         'orient="auto-start-reverse"><path class="tip" d="M0 0 L10 5 L0 10 z"/></marker></defs>',

@@ -38,14 +38,14 @@ def eventful(path, **others):
     """Make a study in which everything happens that can."""
     with created(path, x0=[[0.5, 0.5]], y0=([1.5], [0.1]), method="auto", **others) as study:
         points = study.ask(12)
-        for point in points[:8]:
+        for point in points[:7]:
             study.tell(point.id, 0.1 * point.id, seconds=2.5, worker='me, "too"\n')
         study.tell(points[0].id, 7.0)
         study.tell(points[1].id, (np.inf, 0.25), replace=True)
-        study.record(points[8].id, Outcome(np.nan, "énergie raised", 1.0, traceback="Traceback: ..."))
-        study.record(points[9].id, Outcome(np.nan, "no such program", never_ran=True))
+        study.record(points[7].id, Outcome(np.nan, "énergie raised", 1.0, traceback="Traceback: ..."))
+        study.record(points[8].id, Outcome(np.nan, "no such program", never_ran=True))
         study.withdraw(points[2].id)
-        study.retry([points[8].id])
+        study.retry([points[7].id])
         study.note_energy({"command": ["./x"]})
         study.add([[0.25, 0.25]], [np.inf])
     with zhat.Study.open(path, budget=2000) as study:

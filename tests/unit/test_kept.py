@@ -76,7 +76,7 @@ def test_a_loaded_estimate_computes_once(work, tmp_path):
     loaded = zhat.load(tmp_path / "run.json")
     work.clear()
     np.testing.assert_array_equal(loaded.sample(100, seed=0), expected)
-    assert work.count("_conclude") == 1
+    assert work.count("thorough integral") == 1
     others()
     work.clear()
     loaded.to_dataframe(draws=50, seed=0)
