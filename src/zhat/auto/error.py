@@ -10,22 +10,18 @@ from zhat.auto.drift import drift
 from zhat.auto.forms import Form
 from zhat.auto.models import surprise
 from zhat.auto.planning import View
+from zhat.auto.plausible import log_integrals, log_room
 from zhat.auto.ratios import owners
 from zhat.auto.rounds import Round
-from zhat.core.arrays import FloatArray, sobol
-from zhat.core.integrate.target import Region, Target, evenly_spread
+from zhat.core.arrays import FloatArray
+from zhat.core.integrate.target import Region
 from zhat.problem.evaluations import Evaluations
 from zhat.problem.streams import Purpose
 from zhat.problem.task import Task
 from zhat.protocol.common import learned_shift_error
 
-#: Plausible functions that are integrated, and the nodes that they are integrated on.
-N_FUNCTIONS = 128
-N_NODES = 512
 #: Points that stand for it otherwise.
 N_NODES_OF_REGION = 4096
-#: What there is room for is what heights leave that are lower by this many sds.
-ROOM_SDS = 2.0
 #: The share of the integrand that is taken to be seen at the least.
 SMALLEST_SEEN = 1e-6
 
@@ -52,7 +48,7 @@ def parts_of_error(
         "modes_error": _log_unseen_modes(made, view, wrong, task.generator(Purpose.FRESH_PLAN)),
         "wall_error": 0.0 if best.walls is None else best.walls.relative_error(region.points, region.weights),
         "unseen_error": 0.5 * unseen,
-        "quadrature_error": view.target.log_integral.error,
+        "quadrature_error": view.log_integral.error,
         "noise_error": learned_shift_error(task, facts, made.noise / task.inverse_temperature**2),
     }
     return 0.5 * unseen, parts, {"surprise": wrong}
@@ -61,18 +57,12 @@ def parts_of_error(
 def _log_unseen_modes(made: Round, view: View, wrong: float, generator: np.random.Generator) -> float:
     """Return what modes that no descent has ended in may add to log Z.
 
-    That is no more than there is room for in what the plain form knows, where that is the one that is believed: the
-    other one has no idea of what is far from all bowls.
+    That is no more than there is room for.
     """
     models = made.models
     assert models is not None
     unseen = made.search.log_unseen(_shares(made, view.target.region(N_NODES_OF_REGION)))
-    if unseen == 0.0 or models.best is not models.plain:
-        return unseen
-    anywhere = sobol(N_NODES_OF_REGION, models.sample.space.dim, generator)
-    at_best, expected = models.plain.optimistic(anywhere, ROOM_SDS * wrong), models.plain.expected(anywhere)
-    room = np.exp(-at_best - view.target.log_integral.value) - np.exp(-expected - view.target.log_integral.value)
-    return min(unseen, math.log1p(max(float(np.mean(room)), 0.0)))
+    return unseen if unseen == 0.0 else min(unseen, log_room(models, view, wrong, generator))
 
 
 def _shares(made: Round, region: Region) -> FloatArray:
@@ -90,20 +80,6 @@ def _still_falling(made: Round) -> float:
     if made.search.basins[0].descent.ended:
         return 0.0
     return float(np.min(made.sample.height[made.known.position < 0.5 * made.n], initial=made.limit))
-
-
-def log_integrals(form: Form, target: Target, generator: np.random.Generator) -> FloatArray:
-    """Return log Z of plausible functions, relative to that of the surface that the target is of.
-
-    Half of the nodes follow the integrand, and half its root: what functions disagree on may lie where it is small.
-    """
-    region = target.all_points()
-    root = np.sqrt(region.weights)
-    shares = 0.5 * region.weights + 0.5 * root / np.sum(root)
-    nodes = evenly_spread(shares, N_NODES)
-    points, weights = region.points[nodes], region.weights[nodes] / shares[nodes]
-    gain = form.expected(points) - form.draws(points, N_FUNCTIONS, generator)
-    return np.asarray(np.logaddexp.reduce(gain + np.log(weights / np.sum(weights)), axis=1))
 
 
 def _log_unseen_share(form: Form, made: Round, view: View) -> float:

@@ -134,12 +134,12 @@ def _conclude(task: Task, seen: Seen, facts: Evaluations) -> Finding:
     models = made.models
     assert models is not None
     shift, parts, others = parts_of_error(task, made, view, facts)
-    value = view.target.log_integral.value - models.sample.lowest + shift
+    value = view.log_integral.value - models.sample.lowest + shift
     error = math.hypot(*parts.values())
     form = models.best
     diagnostics: dict[str, float | str] = {
         **parts, **others, "form": form.name, "kinds": form.kinds,
-        "n_basins": float(len(made.search.basins)), "quadrature_method": view.target.log_integral.method,
+        "n_basins": float(len(made.search.basins)), "quadrature_method": view.log_integral.method,
         "noise_std": math.sqrt(made.known.new_noise()) / task.inverse_temperature,
     }  # fmt: skip
     return Finding(value, error, notes_on(task, made, parts, others["surprise"]), diagnostics)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from zhat.auto.sample import Sample
 from zhat.core.arrays import BoolArray, FloatArray, Surface
 from zhat.core.heights.walls import Walls
 from zhat.core.integrate.mixture import Mixture, Part
+from zhat.core.integrate.quadrature import LogIntegral
+from zhat.core.integrate.smc import resampled
 from zhat.core.integrate.target import Effort, Target
 from zhat.core.integrate.tempered import located_target, tempered_particles
 from zhat.core.space.natural import Space
@@ -24,12 +27,13 @@ DRAWN_SHARE = 0.1
 #: What is doubtful of the integrand is by how much it would be larger if heights were lower by this many sds.
 OPTIMISM = 1.0
 SMALLEST_DOUBT = 1e-12
-#: Draws from the integrand, points that stand for it, and points that are as dense as it is doubtful, with the sweeps
-#: of moves that make these.
+#: Draws from the integrand, points that stand for it, and points among which those are where it is doubtful: particles
+#: of this power of it, which reach higher, after so many sweeps of moves.
 N_DRAWS = 800
 N_REGION = 800
-N_WHERE_DOUBTFUL = 600
-DOUBTFUL_SWEEPS = 6
+N_HIGHER = 800
+HIGHER_POWER = 0.5
+HIGHER_SWEEPS = 6
 #: The share of the particles that begin anywhere: with each form.
 ANYWHERE = {"ratios": 0.2, "plain": 0.6}
 #: Draws of a bowl that tell where it is in scores; bowls are drawn a little wider than they are, and the volumes of all
@@ -48,12 +52,22 @@ LARGEST_SCORE_OF_BOWL = 1.5
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Where the believed form sees the integrand: its expected e^{−height} on the unit cube, and draws from that.
+    """Where the believed form sees the integrand.
 
-    ``doubtful`` are points that are as dense as the integrand is doubtful.
+    Attributes
+    ----------
+    target
+        e^{−height} of the median heights, on the unit cube.
+    log_integral
+        The logarithm of the integral of what is expected of e^{−height}, with the error of the integration.
+    draws
+        Draws from the target.
+    doubtful
+        Points that are as dense as the integrand is doubtful.
     """
 
     target: Target
+    log_integral: LogIntegral
     draws: FloatArray
     doubtful: FloatArray
 
@@ -82,16 +96,31 @@ def view_of(
     """Return where the believed form sees the integrand."""
     space, best = models.sample.space, models.best
     mixture = _mixture(space, charts, ANYWHERE[best.name], models.sample.lowest)
-    target = located_target(surface_of(best.expected, best, failing), mixture, generator, effort)
+    median = surface_of(best.height, best, failing)
+    target = located_target(median, mixture, generator, effort)
+    log_integral = _expected(best, target, effort.particles)
     draws = target.rough_draws(N_DRAWS, generator)
 
-    doubt = surface_of(lambda unit: _doubt(best, unit), best, failing)
+    def higher(scores: FloatArray) -> FloatArray:
+        return np.asarray(HIGHER_POWER * median(space.unit_of_scores(scores)) - space.log_prior_of_scores(scores))
 
-    def height(scores: FloatArray) -> FloatArray:
-        return np.asarray(doubt(space.unit_of_scores(scores)) - space.log_prior_of_scores(scores))
+    particles = tempered_particles(higher, mixture, N_HIGHER, HIGHER_SWEEPS, generator).points
+    points = np.unique(space.unit_of_scores(particles), axis=0)
+    log_weights = HIGHER_POWER * median(points) - surface_of(lambda unit: _doubt(best, unit), best, failing)(points)
+    return View(target, log_integral, draws, np.unique(points[resampled(log_weights, generator)], axis=0))
 
-    particles = tempered_particles(height, mixture, N_WHERE_DOUBTFUL, DOUBTFUL_SWEEPS, generator)
-    return View(target, draws, np.unique(space.unit_of_scores(particles.points), axis=0))
+
+def _expected(form: Form, target: Target, n: int) -> LogIntegral:
+    """Return the log integral of what is expected of e^{−height}, given that of the median heights.
+
+    A median costs a form next to nothing, an sd much. So heights are integrated by their medians, and what an sd adds
+    to the integrand is averaged over fewer points.
+    """
+    points, found = target.all_points().equally_weighted(n).points, target.log_integral
+    gain = np.exp(form.height(points) - form.expected(points))
+    mean = float(np.mean(gain))
+    error = float(np.std(gain)) / (mean * math.sqrt(n))
+    return replace(found, value=found.value + math.log(mean), error=math.hypot(found.error, error))
 
 
 def _doubt(form: Form, unit: FloatArray) -> FloatArray:

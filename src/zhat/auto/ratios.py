@@ -41,6 +41,9 @@ SMALLEST_SOFTENED = 1e-6
 #: Where nothing is modelled.
 NOT_MODELLED = 1e9
 LARGEST_LOG = 30.0
+#: A log ratio is explained that is lower than expected by so many sds at most, if the sd is no larger than the second.
+EXPLAINED_SDS = 2.0
+LARGEST_EXPLAINING_SD = 0.7
 #: Nodes and weights of an average over a normal variable.
 NODES, WEIGHTS = np.array([-1.0, 0.0, 1.0]), np.array([0.25, 0.5, 0.25])
 
@@ -129,6 +132,19 @@ class Ratios:
             mean = -np.log(np.exp(least - softened) @ WEIGHTS) + least[:, 0]
             height[rows] = mean - self.softening + piece.chart.bottom - self.lowest
         return np.asarray(height + self.space.log_prior(self.space.natural(unit)))
+
+    def explaining(self, unit: FloatArray, height: float) -> int | None:
+        """Return the basin of the bowl that a point belongs to, if its height, with the prior's, is no lower than that.
+
+        None where it is, or where nothing is known of how high it should be.
+        """
+        for piece, _, z, bowl in self.parts(unit):
+            assert piece.process is not None
+            expected, sd = float(piece.process.mean(z)[0]), math.sqrt(float(piece.process.variance(z)[0]))
+            softened = max(height + self.softening + self.lowest - piece.chart.bottom, SMALLEST_SOFTENED)
+            if sd < LARGEST_EXPLAINING_SD and math.log(softened / bowl[0]) > expected - EXPLAINED_SDS * sd:
+                return piece.chart.basin
+        return None
 
     def covariance(self, unit: FloatArray, other: FloatArray) -> FloatArray:
         """Return the covariance of the heights, to first order; none between different bowls."""

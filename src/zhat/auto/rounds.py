@@ -15,10 +15,11 @@ import numpy as np
 from zhat.auto.charts import Chart, chart_of_descent
 from zhat.auto.drift import Looked
 from zhat.auto.known import Known, known_of
-from zhat.auto.models import Models, Verdict, fit_models, knows_nothing
+from zhat.auto.models import Models, Verdict, fit_models, knows_nothing, surprise
 from zhat.auto.planning import View, charts_after, n_drawn, next_points, view_of
+from zhat.auto.plausible import log_integrals
 from zhat.auto.sample import Sample, smallest_limit
-from zhat.auto.search import LARGEST_SHARE, Search
+from zhat.auto.search import LARGEST_SHARE, Look, Search
 from zhat.core.arrays import FloatArray, sobol
 from zhat.core.gp.fit import learned_noise
 from zhat.core.integrate.target import QUICK, THOROUGH, Effort
@@ -31,8 +32,11 @@ from zhat.protocol.remembered import Remembered, Seen
 #: A round evaluates this share of what is known already, and at least so many points; or one for every other axis.
 GROWTH = 0.1
 SMALLEST_ROUND = 4
-#: The share of the evaluations that further descents have once a basin is known.
-EXPLORING_SHARE = 0.25
+#: The share of the evaluations that further descents have once a basin is known: while the next one is likelier to end
+#: in a new basin than this, and than log Z is uncertain; and otherwise.
+GOOD_CHANCE = 0.02
+EXPLORING_SHARE = 0.5
+SMALL_EXPLORING_SHARE = 0.1
 #: Kinds of processes are compared anew whenever the facts have grown by this factor.
 COMPARE_GROWTH = 1.4
 #: The first points: at least so many, and so many more for each axis.
@@ -196,24 +200,25 @@ def _exploring(task: Task, made: Round, models: Models) -> Round:
         unit = sample.space.unit_of_natural(natural)
         return np.asarray(best.optimistic(unit, -1.0) - sample.space.log_prior(natural) + lowest)
 
-    search = made.search.explored(sample, landscape, _fresh_start(task, made))
+    def explained(natural: FloatArray, height: float) -> int | None:
+        return models.ratios.explaining(sample.space.unit_of_natural(natural[None, :].copy()), height - lowest)
+
+    search = made.search.explored(sample, landscape, explained, _fresh_start(task, made))
     new = range(len(made.search.basins), len(search.basins))
     charts = (chart_of_descent(search.basins[number].descent, sample, number) for number in new)
     return replace(made, search=search, charts=(*made.charts, *charts))
 
 
-def _fresh_start(task: Task, made: Round) -> FloatArray | None:
-    """Return the next point of the sequence that the first ones began, unless it is likely to fail.
-
-    It is in natural coordinates; None if there is none.
-    """
-    known, failing = made.known, made.known.failing
-    points = sobol(first_size(task) + made.n, task.dim, task.generator(Purpose.FIRST_POINTS))[first_size(task) :]
-    asked = np.vstack([known.unit, known.failed])
-    is_fresh = ~np.any(np.all(points[:, None, :] == asked, axis=2), axis=1)
+def _fresh_start(task: Task, made: Round) -> Look | None:
+    """Return the next place of the sequence that the first points began, if any is left that is not likely to fail."""
+    failing, begin = made.known.failing, first_size(task)
+    points = sobol(begin + task.budget, task.dim, task.generator(Purpose.FIRST_POINTS))[begin:]
+    numbers = np.arange(made.search.n_looks, len(points))
     if failing is not None:
-        is_fresh &= failing.height(points) < LIKELY_TO_FAIL
-    return made.sample.space.natural(points[is_fresh][:1])[0] if np.any(is_fresh) else None
+        numbers = numbers[failing.height(points[numbers]) < LIKELY_TO_FAIL]
+    if len(numbers) == 0:
+        return None
+    return Look(int(numbers[0]), made.sample.space.natural(points[numbers[:1]])[0])
 
 
 def _with_first_chart(made: Round) -> Round:
@@ -232,7 +237,7 @@ def _with_models(task: Task, made: Round, anew: bool, effort: Effort) -> tuple[R
     if models.other is not None and knows_nothing(models.best, view.draws):
         models = replace(models, chosen=models.other.name)
         view = view_of(models, made.charts, generator, effort, made.known.failing)
-    integral = view.target.log_integral
+    integral = view.log_integral
     log_z = integral.value - models.sample.lowest
     compare_at = COMPARE_GROWTH * made.n if anew or made.models is None else made.compare_at
     # Where the energy is known everywhere, it does not matter what was thought before.
@@ -246,13 +251,25 @@ def _planned(task: Task, made: Round, view: View) -> Round:
     assert made.models is not None
     generator = task.generator(Purpose.FRESH_PLAN, made.n)
     size = max(SMALLEST_ROUND, task.dim // 2 + 1, int(GROWTH * made.n))
-    size = min(size - int(EXPLORING_SHARE * size), task.budget - made.n)
+    share = _exploring_share(task, made, view)
+    size = min(size - int(share * size), task.budget - made.n)
     plan = next_points(made.models, view, size, generator, made.known.failing)
-    allowance = made.search.allowance + EXPLORING_SHARE / (1.0 - EXPLORING_SHARE) * size
-    limit = max(smallest_limit(task.dim), ABOVE_LOG_INTEGRAL - view.target.log_integral.value)
+    allowance = made.search.allowance + share / (1.0 - share) * size
+    limit = max(smallest_limit(task.dim), ABOVE_LOG_INTEGRAL - view.log_integral.value)
     return replace(
         made, plan=plan, draws=view.draws, limit=limit, search=replace(made.search, allowance=allowance)
     )  # fmt: skip
+
+
+def _exploring_share(task: Task, made: Round, view: View) -> float:
+    """Return the share of the next evaluations that further descents have."""
+    assert made.models is not None
+    generator = task.generator(Purpose.UNCERTAINTY)
+    uncertain = surprise(made.tests) * float(np.std(log_integrals(made.models.best, view.target, generator)))
+    # What a descent on low ground is about to find is not in that uncertainty.
+    is_low = any(descent.lowest < made.sample.lowest + made.sample.limit for descent in made.search.going)
+    is_worthwhile = is_low or made.search.chance_of_new > max(uncertain, GOOD_CHANCE)
+    return EXPLORING_SHARE if is_worthwhile else SMALL_EXPLORING_SHARE
 
 
 def _learned_noise(task: Task, seen: Seen, before: Round | None) -> float:

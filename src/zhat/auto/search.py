@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,10 +23,21 @@ STEPS_A_LAP = 3
 LARGEST_SHARE = 0.8
 #: A ridge is so much higher than both ends of the way; a surrogate is asked at so many places of it.
 RIDGE_HEIGHT = 1.0
+#: The share of the heights that matter below which a descent may be at home: above, a surrogate does not know enough.
+HOME_SHARE = 1.0 / 3.0
 N_ON_THE_WAY = 24
 
 #: Heights in natural coordinates, as far as a surrogate knows them: λ times the energy and the prior's.
 Landscape = Callable[[FloatArray], FloatArray]
+#: Which basin a place of some height belongs to by what is known of its bowl and beyond; None if it may be another one.
+Explanation = Callable[[FloatArray, float], int | None]
+
+
+class Look(NamedTuple):
+    """A place where nobody looked, in natural coordinates, and its number in the sequence of all such places."""
+
+    number: int
+    point: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +67,8 @@ class Search:
         What was found; none until the first is.
     allowance
         How many evaluations further descents may have before it is the models' turn.
+    n_looks
+        How many places there have been where nobody had looked before, those that were passed over included.
     """
 
     going: tuple[Descent, ...]
@@ -62,6 +76,7 @@ class Search:
     left: int = 0
     basins: tuple[Basin, ...] = ()
     allowance: float = 0.0
+    n_looks: int = 0
 
     @classmethod
     def begin(cls, sample: Sample) -> Search:
@@ -102,11 +117,12 @@ class Search:
         rest = tuple(descent for descent in waiting if descent is not best)
         return replace(self, going=(), waiting=rest, basins=(Basin(best),))
 
-    def explored(self, sample: Sample, landscape: Landscape, fresh: FloatArray | None) -> Search:
+    def explored(self, sample: Sample, landscape: Landscape, explained: Explanation, fresh: Look | None) -> Search:
         """Return the search with the next point of a descent from elsewhere; with none where it is the models' turn.
 
         It goes on from a point that is known, or when none is left begins at ``fresh``, which is not, if there is one.
-        It has arrived where the surrogate sees no ridge between it and a basin, or where it ends on low ground.
+        A point that is as high as is ``explained`` is as good as a descent. Otherwise it has arrived where the
+        surrogate sees no ridge between it and a basin, or where it ends on low ground.
         """
         search, low = self, sample.lowest + sample.limit
         while search.allowance >= 1.0:
@@ -114,8 +130,11 @@ class Search:
             if descent is None:
                 if fresh is None:
                     return replace(search, allowance=0.0)
-                return replace(search, going=(Descent.looking_at(fresh),), allowance=search.allowance - 1.0)
-            arrived = basin_of(search.basins, descent.best, sample.space, landscape) if descent.lowest < low else None
+                going, left = (Descent.looking_at(fresh.point),), search.allowance - 1.0
+                return replace(search, going=going, allowance=left, n_looks=fresh.number + 1)
+            arrived = explained(descent.best, descent.lowest) if descent.n_told == 0 else None
+            if arrived is None and descent.lowest < sample.lowest + HOME_SHARE * sample.limit:
+                arrived = basin_of(search.basins, descent.best, sample.space, landscape)
             if arrived is not None:
                 search = search._counting(arrived)
                 continue
@@ -141,6 +160,16 @@ class Search:
             for number, basin in enumerate(self.basins)
         )
         return replace(self, basins=basins)
+
+    @property
+    def chance_of_new(self) -> float:
+        """The chance that the next descent ends in a new basin, by how many did so far (Good and Turing).
+
+        Those that have not ended may do so yet, and one more is allowed for.
+        """
+        open_ones = len(self.going) + len(self.waiting)
+        once = sum(basin.n_descents == 1 for basin in self.basins)
+        return (once + open_ones + 1) / (sum(basin.n_descents for basin in self.basins) + open_ones + 1)
 
     def log_unseen(self, shares: FloatArray) -> float:
         """Return what basins that no descent has ended in may add to log Z, given the shares of Z of those known.
