@@ -1,1 +1,1 @@
-"""Models of heights λ(f − lowest), of which most are too high to matter."""
+"""Heights λ(f − lowest): which of them matter, and where there are none, behind walls or where evaluations fail."""

@@ -1,4 +1,4 @@
-"""Heights, h = λ (f − lowest energy seen): what every surrogate is a model of, and which of them matter."""
+"""Heights, h = λ (f − lowest energy seen): which of them matter."""
 
 from __future__ import annotations
 
