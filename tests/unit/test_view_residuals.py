@@ -59,7 +59,7 @@ def test_weights_of_two_batches_are_those_of_the_estimate():
 
 @pytest.mark.parametrize("make", [an_estimate, noisy_estimate])
 def test_rounds_are_held_to_what_they_said_before(make):
-    found = make("auto")
+    found = make("auto", 64)
     data = residuals_data(found)
     assert not np.any(data.left_out)
     # Descents come first, whose steps nobody predicts.
