@@ -32,11 +32,11 @@ from zhat.protocol.remembered import Remembered, Seen
 #: A round evaluates this share of what is known already, and at least so many points; or one for every other axis.
 GROWTH = 0.1
 SMALLEST_ROUND = 4
-#: The share of the evaluations that further descents have once a basin is known: while the next one is likelier to end
-#: in a new basin than this, and than log Z is uncertain; and otherwise.
-GOOD_CHANCE = 0.02
-EXPLORING_SHARE = 0.5
-SMALL_EXPLORING_SHARE = 0.1
+#: The share of the evaluations that further descents have once a basin is known: as a rule, where there is little else
+#: to gain, and where the next one hardly ends in a new basin.
+EXPLORING_SHARE, LARGE_EXPLORING_SHARE, SMALL_EXPLORING_SHARE = 0.25, 0.5, 0.1
+#: Little is to gain where log Z is uncertain by less than this, or a new basin less likely.
+LITTLE = 0.02
 #: Kinds of processes are compared anew whenever the facts have grown by this factor.
 COMPARE_GROWTH = 1.4
 #: The first points: at least so many, and so many more for each axis.
@@ -235,8 +235,10 @@ def _with_models(task: Task, made: Round, anew: bool, effort: Effort) -> tuple[R
     generator = task.generator(Purpose.ROUND, made.n)
     view = view_of(models, made.charts, generator, effort, made.known.failing)
     if models.other is not None and knows_nothing(models.best, view.draws):
-        models = replace(models, chosen=models.other.name)
-        view = view_of(models, made.charts, generator, effort, made.known.failing)
+        other = replace(models, chosen=models.other.name)
+        seen = view_of(other, made.charts, generator, effort, made.known.failing)
+        if not knows_nothing(other.best, seen.draws):
+            models, view = other, seen
     integral = view.log_integral
     log_z = integral.value - models.sample.lowest
     compare_at = COMPARE_GROWTH * made.n if anew or made.models is None else made.compare_at
@@ -265,11 +267,12 @@ def _exploring_share(task: Task, made: Round, view: View) -> float:
     """Return the share of the next evaluations that further descents have."""
     assert made.models is not None
     generator = task.generator(Purpose.UNCERTAINTY)
-    uncertain = surprise(made.tests) * float(np.std(log_integrals(made.models.best, view.target, generator)))
-    # What a descent on low ground is about to find is not in that uncertainty.
+    if made.search.chance_of_new < LITTLE:
+        return SMALL_EXPLORING_SHARE
+    # What a descent on low ground is about to find is in no uncertainty yet.
     is_low = any(descent.lowest < made.sample.lowest + made.sample.limit for descent in made.search.going)
-    is_worthwhile = is_low or made.search.chance_of_new > max(uncertain, GOOD_CHANCE)
-    return EXPLORING_SHARE if is_worthwhile else SMALL_EXPLORING_SHARE
+    uncertain = surprise(made.tests) * float(np.std(log_integrals(made.models.best, view.target, generator)))
+    return LARGE_EXPLORING_SHARE if is_low or uncertain < LITTLE else EXPLORING_SHARE
 
 
 def _learned_noise(task: Task, seen: Seen, before: Round | None) -> float:

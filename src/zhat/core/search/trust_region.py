@@ -26,6 +26,8 @@ WORTHWHILE_GAIN = 0.5
 SMALLEST_GAIN_TO_NOISE = 0.5
 #: ... even in a region whose radius is doubled this often.
 MOST_DOUBLINGS = 3
+#: ... or where so many steps for each axis and two more have gained no more than that.
+STEPS_A_LAP = 3
 #: A step of this many radii has come to the border of the region.
 BORDER = 0.9
 #: Of the gain that was predicted, the share above which the region grows and the one below which it shrinks.
@@ -122,6 +124,8 @@ class Descent:
         Faded errors of the plain and of the logarithmic model, and whether the plain one leads.
     n_told, last_height
         How many heights it was told, and the last of them.
+    lap
+        How many it had been told, and its lowest height, when the last lap began.
     step
         What it asks for; None where it has not been asked, or has ended.
     has_spread
@@ -144,6 +148,7 @@ class Descent:
     plain_leads: bool = False
     n_told: int = 0
     last_height: float = math.inf
+    lap: tuple[int, float] = (0, math.inf)
     step: Step | None = None
     has_spread: bool = False
     is_flat: bool = False
@@ -174,9 +179,13 @@ class Descent:
         """
         if self.n_told < 2 * len(self.start):
             return replace(self, step=self._first_step(bounds))
-        known = np.isfinite(heights)
+        known, worthwhile = np.isfinite(heights), max(WORTHWHILE_GAIN, SMALLEST_GAIN_TO_NOISE * noise)
         points, above = points[known], heights[known] - self.lowest
         search, doublings = self._with_metric_of(points, above, noise), 0
+        if self.n_told - self.lap[0] >= STEPS_A_LAP * (len(self.start) + 2):
+            if self.lap[1] - self.lowest < worthwhile:
+                return replace(search, step=None, ended=True)
+            search = replace(search, lap=(self.n_told, self.lowest))
         while search.radius >= SMALLEST_RADIUS:
             models = search._models(points, above, noise)
             # Where points spread too little the model may miss what lies in that direction. But it has its turn after
@@ -188,7 +197,7 @@ class Descent:
                 search = replace(search, radius=0.5 * search.radius)
                 continue
             step = search._step_to_lowest(models.leading, bounds)
-            if models.leading.gain(step) >= max(WORTHWHILE_GAIN, SMALLEST_GAIN_TO_NOISE * noise):
+            if models.leading.gain(step) >= worthwhile:
                 return replace(search._asking_for_gain(step, models, bounds), is_flat=False, has_spread=False)
             if np.linalg.norm(step) < BORDER or doublings == MOST_DOUBLINGS:
                 if self.is_flat:
