@@ -8,7 +8,7 @@ import pytest
 
 import zhat
 from energies import skewed_2d
-from zhat.auto.rounds import first_size
+from zhat.auto.places import first_size
 from zhat.core.gp.process import GaussianProcess
 from zhat.core.logspace import log_mean_exp
 from zhat.estimators import Adaptive

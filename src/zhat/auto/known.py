@@ -8,11 +8,12 @@ from functools import cached_property
 
 import numpy as np
 
+from zhat.auto.places import LIKELY_TO_FAIL
 from zhat.core.arrays import FloatArray, IndexArray
 from zhat.core.heights.failing import failing_region
 from zhat.core.heights.walls import Walls
 from zhat.core.space.natural import Space
-from zhat.core.space.repeats import ROUNDING, without_repeats
+from zhat.core.space.repeats import ROUNDING, SAME_PLACE, without_repeats
 from zhat.problem.task import Task, energies_without_shift, noise_variances
 from zhat.protocol.remembered import Seen
 
@@ -54,6 +55,35 @@ class Known:
     def lowest(self) -> float:
         """The lowest of all."""
         return float(np.min(self.y))
+
+    @cached_property
+    def _natural(self) -> tuple[FloatArray, FloatArray]:
+        """Where in natural coordinates there is a value, and where evaluations failed."""
+        return self.space.natural(self.unit), self.space.natural(self.failed)
+
+    def height_at(self, place: FloatArray) -> float | None:
+        """Return λ times the energy and the prior's height at a place in natural coordinates.
+
+        It is infinite where the evaluation failed, and None where there was none.
+        """
+        with_value, failed = (
+            np.all(np.abs(self.space.difference(natural, place)) < SAME_PLACE, axis=1) for natural in self._natural
+        )
+        if np.any(with_value):
+            row = int(np.argmax(with_value))
+            return float(self.y[row] - self.space.log_prior(self._natural[0][row : row + 1])[0])
+        return math.inf if np.any(failed) else None
+
+    def foreseen(self, place: FloatArray) -> float | None:
+        """Return the height at a place where it takes no evaluation to know it; otherwise None.
+
+        That is where there was one, and where one is likely to fail.
+        """
+        height, failing = self.height_at(place), self.failing
+        if height is None and failing is not None:
+            unit = self.space.unit_of_natural(place[None, :].copy())
+            return math.inf if failing.height(unit)[0] > LIKELY_TO_FAIL else None
+        return height
 
     def new_noise(self) -> float:
         """Return the noise variance to expect of a value that matters: that of a typical one among the lower half."""

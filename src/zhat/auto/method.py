@@ -7,17 +7,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from zhat.auto.asking import beyond_plan
 from zhat.auto.error import parts_of_error
 from zhat.auto.insight import insight_of
 from zhat.auto.landscape import landscape_of
-from zhat.auto.planning import View, next_points, view_of
-from zhat.auto.rounds import Round, closing_round, first_points, first_size, latest_round
+from zhat.auto.places import are_among, first_points, first_size
+from zhat.auto.planning import View
+from zhat.auto.rounds import Round, closing_round, latest_round
 from zhat.auto.words import notes_on
-from zhat.core.arrays import FloatArray, Surface, sobol
-from zhat.core.integrate.target import QUICK, Target
+from zhat.core.arrays import FloatArray, Surface
+from zhat.core.integrate.target import Target
 from zhat.problem.evaluations import Evaluations
 from zhat.problem.points import Points
-from zhat.problem.streams import Purpose
 from zhat.problem.task import Task
 from zhat.protocol.common import share_left
 from zhat.protocol.estimator import Finding, nothing_finite
@@ -40,28 +41,19 @@ class Adaptive:
     def ask(self, task: Task, facts: Evaluations, pending: Points, n: int) -> Points:
         """Return the next points of the current round."""
         start, stop = share_left(task, facts, pending, n, task.budget)
-        n_first = first_size(task)
-        if start < n_first:
-            return Points.from_place(first_points(task)[start : min(stop, n_first)], start)
         if stop == start:
             return Points.none(task.dim)
-        current = latest_round(task, Seen.of(facts))
-        if current is None:
-            # Nothing finite yet: look on all over the cube.
-            return Points.unnumbered(sobol(task.budget, task.dim, task.generator(Purpose.FIRST_POINTS))[start:stop])
-        # Points of earlier rounds that were pending when this one was planned may be in its plan again.
-        asked = np.vstack([facts.unit[current.n :], pending.unit])
-        is_asked = np.any(np.all(current.plan[:, None, :] == asked, axis=2), axis=1)
-        left = np.flatnonzero(~is_asked)[: stop - start]
+        asked, current, seen = np.vstack([facts.unit, pending.unit]), None, Seen.of(facts)
+        if start < first_size(task):
+            plan, begin = first_points(task)[start:], start
+        else:
+            current = latest_round(task, seen)
+            plan, begin = (asked[:0], 0) if current is None else (current.plan, current.n)
+        # What a descent awaits is in the plan again.
+        left = np.flatnonzero(~are_among(plan, asked))[: stop - start]
         if len(left):
-            return Points(current.plan[left], current.n + left)
-        if current.models is None:
-            # What the descents want next depends on what is pending.
-            return Points.none(task.dim)
-        generator = task.generator(Purpose.FRESH_PLAN, start)
-        failing = current.known.failing
-        view = view_of(current.models, current.charts, generator, QUICK, failing)
-        return Points.unnumbered(next_points(current.models, view, stop - start, generator, failing))
+            return Points(plan[left], begin + left)
+        return Points.unnumbered(beyond_plan(task, seen, current, asked, stop - start))
 
     def estimate(self, task: Task, facts: Evaluations) -> Finding:
         """Return log Z with everything that it may be wrong by."""

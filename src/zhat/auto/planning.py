@@ -11,6 +11,7 @@ import numpy as np
 from zhat.auto.charts import Chart, chart_of_draws, chart_refitted
 from zhat.auto.forms import Form
 from zhat.auto.models import Models
+from zhat.auto.places import are_among
 from zhat.auto.ratios import owners
 from zhat.auto.sample import Sample
 from zhat.core.arrays import BoolArray, FloatArray, Surface
@@ -153,18 +154,28 @@ def n_drawn(n: int) -> int:
 
 
 def next_points(
-    models: Models, view: View, n: int, generator: np.random.Generator, failing: Walls | None
+    models: Models,
+    view: View,
+    n: int,
+    generator: np.random.Generator,
+    failing: Walls | None,
+    awaited: FloatArray | None = None,
 ) -> FloatArray:
-    """Return the next ``n`` points of the unit cube."""
+    """Return the next ``n`` points of the unit cube, given those that were asked for since the models were fitted."""
+    if awaited is None:
+        awaited = np.empty((0, models.sample.space.dim))
     best = models.best
     draws = np.unique(view.draws, axis=0)
+    draws = draws[~are_among(draws, awaited)]
     drawn = draws[generator.permutation(len(draws))[: n_drawn(n)]]
     candidates = np.unique(np.vstack([draws[::2], view.doubtful]), axis=0)
     # Where everything is known, rounding chooses: no point twice.
-    candidates = candidates[~np.any(np.all(candidates[:, None, :] == drawn, axis=2), axis=1)]
+    coming = np.vstack([awaited, drawn])
+    candidates = candidates[~are_among(candidates, coming)]
     chance = np.ones(len(candidates)) if failing is None else np.exp(-failing.height(candidates))
     noise = models.sample.noise_std**2
-    telling = _most_telling(best, np.vstack([drawn, candidates]), chance, view, n - len(drawn), noise)
+    n_telling = min(n - len(drawn), len(candidates))
+    telling = _most_telling(best, np.vstack([coming, candidates]), chance, view, n_telling, noise)
     return np.vstack([drawn, candidates[telling]])
 
 

@@ -7,7 +7,6 @@ the evaluations between them goes to further descents.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -16,11 +15,12 @@ from zhat.auto.charts import Chart, chart_of_descent
 from zhat.auto.drift import Looked
 from zhat.auto.known import Known, known_of
 from zhat.auto.models import Models, Verdict, fit_models, knows_nothing, surprise
+from zhat.auto.places import LIKELY_TO_FAIL, are_among, first_size, later_places
 from zhat.auto.planning import View, charts_after, n_drawn, next_points, view_of
 from zhat.auto.plausible import log_integrals
 from zhat.auto.sample import Sample, smallest_limit
 from zhat.auto.search import LARGEST_SHARE, Look, Search
-from zhat.core.arrays import FloatArray, sobol
+from zhat.core.arrays import FloatArray
 from zhat.core.gp.fit import learned_noise
 from zhat.core.integrate.target import QUICK, THOROUGH, Effort
 from zhat.core.space.torus import embed
@@ -39,16 +39,10 @@ EXPLORING_SHARE, LARGE_EXPLORING_SHARE, SMALL_EXPLORING_SHARE = 0.25, 0.5, 0.1
 LITTLE = 0.02
 #: Kinds of processes are compared anew whenever the facts have grown by this factor.
 COMPARE_GROWTH = 1.4
-#: The first points: at least so many, and so many more for each axis.
-FEWEST_FIRST = 8
-FIRST = 6
-FIRST_AN_AXIS = 2
 #: What matters for an integral that a round found goes up to this height above its logarithm.
 ABOVE_LOG_INTEGRAL = 14.0
 #: The first rounds look at heights a little beyond what matters.
 FIRST_ALLOWANCE = 5.0
-#: Descents do not begin where it is less likely than not that an evaluation succeeds, in minus the logarithm.
-LIKELY_TO_FAIL = math.log(2.0)
 #: The noise is learned from at least so many of the lowest values.
 FEWEST_FOR_NOISE = 16
 
@@ -107,17 +101,6 @@ class Round:
         return Sample.of(self.known, self.limit)
 
 
-def first_size(task: Task) -> int:
-    """Return how many points come before the first descent."""
-    wanted = max(FEWEST_FIRST, FIRST + FIRST_AN_AXIS * task.dim)
-    return min(task.budget, max(2, task.n_given, min(wanted, task.budget // 4)))
-
-
-def first_points(task: Task) -> FloatArray:
-    """Return the points that come before the first descent."""
-    return sobol(first_size(task), task.dim, task.generator(Purpose.FIRST_POINTS))
-
-
 _remembered: Remembered[Round] = Remembered()
 
 
@@ -144,7 +127,7 @@ def closing_round(task: Task, seen: Seen) -> tuple[Round, View] | None:
     if made is None:
         return None
     if not made.search.basins:
-        made = _with_first_chart(replace(made, search=made.search.advanced(made.sample, 0)))
+        made = _with_first_chart(replace(made, search=made.search.advanced(made.sample, made.known, 0)))
     return _with_models(task, made, False, THOROUGH)
 
 
@@ -153,14 +136,16 @@ def _next_round(task: Task, seen: Seen, before: Round | None) -> Round | None:
     made = _with_facts(task, seen, before)
     if made is None or made.n >= task.budget:
         return made
+    is_awaiting = len(made.search.basins) > 0
     if not made.search.basins:
         room = min(task.budget, int(LARGEST_SHARE * task.budget)) - made.n
-        made = replace(made, search=made.search.advanced(made.sample, room))
+        made = replace(made, search=made.search.advanced(made.sample, made.known, room))
         if not len(made.search.plan):
             made = _with_first_chart(made)
-    elif made.models is not None:
-        made = _exploring(task, made, made.models)
-    if len(made.search.plan):
+    elif made.models is not None and not len(made.search.plan):
+        made, is_awaiting = _exploring(task, made, made.models), False
+    # While a further descent waits for what it asked, the models have their turn.
+    if len(made.search.plan) and not is_awaiting:
         return replace(made, plan=made.known.space.unit_of_natural(made.search.plan))
     made, view = _with_models(task, made, made.n >= made.compare_at, QUICK)
     return _planned(task, made, view)
@@ -176,7 +161,7 @@ def _with_facts(task: Task, seen: Seen, before: Round | None) -> Round | None:
     if before is None:
         limit = smallest_limit(task.dim) + FIRST_ALLOWANCE
         return Round(n, known, noise, Search.begin(Sample.of(known, limit)), limit)
-    search = before.search.told(known, before.n)
+    search = before.search.told(known)
     made = replace(before, n=n, known=known, noise=noise, search=search, plan=np.empty((0, task.dim)), draws=None)
     if before.models is None:
         return made
@@ -203,7 +188,7 @@ def _exploring(task: Task, made: Round, models: Models) -> Round:
     def explained(natural: FloatArray, height: float) -> int | None:
         return models.ratios.explaining(sample.space.unit_of_natural(natural[None, :].copy()), height - lowest)
 
-    search = made.search.explored(sample, landscape, explained, _fresh_start(task, made))
+    search = made.search.explored(sample, made.known, landscape, explained, _fresh_start(task, made))
     new = range(len(made.search.basins), len(search.basins))
     charts = (chart_of_descent(search.basins[number].descent, sample, number) for number in new)
     return replace(made, search=search, charts=(*made.charts, *charts))
@@ -211,9 +196,10 @@ def _exploring(task: Task, made: Round, models: Models) -> Round:
 
 def _fresh_start(task: Task, made: Round) -> Look | None:
     """Return the next place of the sequence that the first points began, if any is left that is not likely to fail."""
-    failing, begin = made.known.failing, first_size(task)
-    points = sobol(begin + task.budget, task.dim, task.generator(Purpose.FIRST_POINTS))[begin:]
+    failing, points, known = made.known.failing, later_places(task), made.known
     numbers = np.arange(made.search.n_looks, len(points))
+    # Those that were asked for already, while there was nothing finite or other points were awaited, are passed over.
+    numbers = numbers[~are_among(points[numbers], np.vstack([known.unit, known.failed]))]
     if failing is not None:
         numbers = numbers[failing.height(points[numbers]) < LIKELY_TO_FAIL]
     if len(numbers) == 0:

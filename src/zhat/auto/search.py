@@ -14,7 +14,6 @@ from zhat.auto.sample import Sample
 from zhat.core.arrays import FloatArray
 from zhat.core.search.trust_region import Descent
 from zhat.core.space.natural import Space
-from zhat.problem.points import Points
 
 #: Descents to begin with; the better half of them goes on after so many steps for each axis and two more.
 N_STARTS = 4
@@ -90,26 +89,24 @@ class Search:
         """The points that were asked for, in natural coordinates, shape ``(k, d)``."""
         return np.array([descent.step.point for descent in self.going if descent.step is not None])
 
-    def told(self, known: Known, start: int) -> Search:
-        """Return the search with what was told of the points it asked for, which are the plan from a place on."""
-        if len(self.plan) == 0:
-            return self
-        found, space = np.full(len(self.going), math.inf), known.space
-        places, tested = Points(known.unit, known.number).among(space.unit_of_natural(self.plan), start)
-        found[tested] = known.y[places] - space.log_prior(space.natural(known.unit[places]))
-        going = (descent.tell(float(height)) for descent, height in zip(self.going, found, strict=True))
-        return replace(self, going=tuple(descent for descent in going if math.isfinite(descent.lowest)))
+    def told(self, known: Known) -> Search:
+        """Return the search with what was told of the points it asked for; those that were not told yet it awaits."""
+        going = [_told(descent, known) for descent in self.going]
+        return replace(self, going=tuple(one for one in going if one.step is not None or math.isfinite(one.lowest)))
 
-    def advanced(self, sample: Sample, room: int) -> Search:
+    def advanced(self, sample: Sample, known: Known, room: int) -> Search:
         """Return the first search with its next points, at most ``room``; or ended, with its first basin."""
         going, waiting, left = list(self.going), list(self.waiting), self.left - 1
         if left <= 0 and len(going) > 1:
             going.sort(key=lambda descent: descent.lowest)
             kept = (len(going) + 1) // 2
-            going, waiting, left = going[:kept], [*waiting, *going[kept:]], STEPS_A_LAP * (sample.space.dim + 2)
+            waiting += [replace(descent, step=None) for descent in going[kept:]]
+            going, left = going[:kept], STEPS_A_LAP * (sample.space.dim + 2)
         asking: list[Descent] = []
         for descent in going:
-            asked = _asked(descent, sample) if len(asking) < room else descent
+            asked = replace(descent, step=None)
+            if len(asking) < room:
+                asked = descent if descent.step is not None else asked_for_step(descent, sample, known)
             (asking if asked.step is not None else waiting).append(asked)
         if asking:
             return replace(self, going=tuple(asking), waiting=tuple(waiting), left=left)
@@ -117,7 +114,9 @@ class Search:
         rest = tuple(descent for descent in waiting if descent is not best)
         return replace(self, going=(), waiting=rest, basins=(Basin(best),))
 
-    def explored(self, sample: Sample, landscape: Landscape, explained: Explanation, fresh: Look | None) -> Search:
+    def explored(
+        self, sample: Sample, known: Known, landscape: Landscape, explained: Explanation, fresh: Look | None
+    ) -> Search:
         """Return the search with the next point of a descent from elsewhere; with none where it is the models' turn.
 
         It goes on from a point that is known, or when none is left begins at ``fresh``, which is not, if there is one.
@@ -138,7 +137,7 @@ class Search:
             if arrived is not None:
                 search = search._counting(arrived)
                 continue
-            asked = descent if descent.ended else _asked(descent, sample)
+            asked = descent if descent.ended else asked_for_step(descent, sample, known)
             if asked.step is not None:
                 return replace(search, going=(asked,), allowance=search.allowance - 1.0)
             if asked.lowest < low:
@@ -195,7 +194,17 @@ def basin_of(basins: tuple[Basin, ...], place: FloatArray, space: Space, landsca
     return None
 
 
-def _asked(descent: Descent, sample: Sample) -> Descent:
-    """Return a descent with its next step, or ended."""
-    near = descent.best + sample.space.difference(sample.natural, descent.best)
-    return descent.ask(near, sample.height + sample.lowest, sample.space.bounds, sample.noise_std)
+def asked_for_step(descent: Descent, sample: Sample, known: Known) -> Descent:
+    """Return a descent with its next step that takes an evaluation, or ended."""
+    while True:
+        near = descent.best + sample.space.difference(sample.natural, descent.best)
+        asked = descent.ask(near, sample.height + sample.lowest, sample.space.bounds, sample.noise_std)
+        height = None if asked.step is None else known.foreseen(asked.step.point)
+        if height is None:
+            return asked
+        descent = asked.tell(height)
+
+
+def _told(descent: Descent, known: Known) -> Descent:
+    height = None if descent.step is None else known.height_at(descent.step.point)
+    return descent if height is None else descent.tell(height)

@@ -234,11 +234,11 @@ def loop(
     may_ask = True
     try:
         while True:
-            wanted = _wanted(pool.capacity) - len(running)
-            if may_ask and wanted > 0 and go_on():
+            while may_ask and (wanted := _wanted(pool.capacity) - len(running)) > 0 and go_on():
                 points = ledger.ask(wanted)
-                # What cannot be had now can be had when something was told.
-                may_ask = len(points) == wanted
+                # A method may give what it wants most first, and more when that is under way. What cannot be had now
+                # can be had when something was told.
+                may_ask = len(points) > 0
                 for point in points:
                     running.add(point.id)
                     pool.submit(point.id, point.x)
