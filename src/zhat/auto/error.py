@@ -14,6 +14,7 @@ from zhat.auto.plausible import log_integrals, log_room
 from zhat.auto.ratios import owners
 from zhat.auto.rounds import Round
 from zhat.core.arrays import FloatArray
+from zhat.core.heights.edges import mass_beyond
 from zhat.core.integrate.target import Region
 from zhat.problem.evaluations import Evaluations
 from zhat.problem.streams import Purpose
@@ -51,6 +52,8 @@ def parts_of_error(
         "quadrature_error": view.log_integral.error,
         "noise_error": learned_shift_error(task, facts, made.noise / task.inverse_temperature**2),
     }
+    if task.quantiles:
+        parts["edge_error"] = float(np.sum(mass_beyond(best.height, region, task.quantiles)))
     return 0.5 * unseen, parts, {"surprise": wrong}
 
 
@@ -75,9 +78,9 @@ def _shares(made: Round, region: Region) -> FloatArray:
 def _still_falling(made: Round) -> float:
     """Return by how much the lowest height has fallen since half of the evaluations, if the search has not ended.
 
-    It may fall by as much again.
+    It may fall by as much again, unless the energy is known everywhere.
     """
-    if made.search.basins[0].descent.ended:
+    if made.search.basins[0].descent.ended or (made.models is not None and made.models.is_exact):
         return 0.0
     return float(np.min(made.sample.height[made.known.position < 0.5 * made.n], initial=made.limit))
 

@@ -6,6 +6,7 @@ import math
 
 from zhat.problem.task import Task
 from zhat.protocol.common import LARGEST_NOISE
+from zhat.protocol.estimator import SMALL_ERROR
 
 #: What is worth a word in the status.
 HIDDEN_WORTH_A_WORD = 0.1
@@ -22,6 +23,14 @@ def few_are_low(task: Task, n_low: int, n: int) -> list[str]:
         f"only {n_low} of {n} energies are low enough to matter, and it takes {wanted}: "
         "a larger budget or narrower bounds are needed"
     ]
+
+
+def beyond_edges(share: float) -> list[str]:
+    """Return that some of the integral lies beyond the outermost quantiles, if a share of it does that matters."""
+    if share <= SMALL_ERROR:
+        return []
+    what = "the evidence may be infinite" if math.isinf(share) else "the interval allows for the rest"
+    return [f"the integrand does not vanish at the outermost quantiles of the prior: {what}"]
 
 
 def doubts(hidden_modes: float, unseen: float, wrong: float) -> list[str]:

@@ -23,8 +23,8 @@ WIDTH = math.sqrt(2.0 * math.pi)
 #: Quantiles are taken to scores only so far from 0 and 1.
 SMALLEST_QUANTILE = 1e-300
 LARGEST_QUANTILE = 1.0 - 2.0**-53
-#: Scores are nowhere farther from 0 than this.
-FARTHEST_SCORE = 7.3
+#: Scores are nowhere farther from 0 than this: the outermost quantile is 1e-12, where parameters end.
+FARTHEST_SCORE = 7.03
 
 
 @dataclass(frozen=True)
