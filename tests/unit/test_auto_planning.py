@@ -43,8 +43,8 @@ def models():
 
 def plan(models, n, failing=None):
     found, charts = models
-    view = view_of(found, charts, np.random.default_rng(1), QUICK, failing)
-    return view, next_points(found, view, n, np.random.default_rng(2), failing)
+    view = view_of(found.best, found.sample, charts, np.random.default_rng(1), QUICK, failing)
+    return view, next_points(found.best, found.sample, view, n, np.random.default_rng(2), failing)
 
 
 def test_what_is_doubtful_is_not_where_the_integrand_is_known(models):

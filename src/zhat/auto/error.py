@@ -44,7 +44,8 @@ def parts_of_error(
     unseen = 0.0 if failing is None else _log_unseen_share(best, made, view)
     parts = {
         "surrogate_error": wrong * float(np.std(plausible)),
-        "drift_error": drift(made.past[:-1], made.past[-1]),
+        # Where the energy is known everywhere, it does not matter what was thought before.
+        "drift_error": 0.0 if models.is_exact else drift(made.past[:-1], made.past[-1]),
         "search_error": _still_falling(made),
         "modes_error": _log_unseen_modes(made, view, wrong, task.generator(Purpose.FRESH_PLAN)),
         "wall_error": 0.0 if best.walls is None else best.walls.relative_error(region.points, region.weights),

@@ -10,7 +10,6 @@ import numpy as np
 
 from zhat.auto.charts import Chart, chart_of_draws, chart_refitted
 from zhat.auto.forms import Form
-from zhat.auto.models import Models
 from zhat.auto.places import are_among
 from zhat.auto.ratios import owners
 from zhat.auto.sample import Sample
@@ -88,15 +87,16 @@ def surface_of(heights: Surface, form: Form, failing: Walls | None = None) -> Su
 
 
 def view_of(
-    models: Models,
+    best: Form,
+    sample: Sample,
     charts: Sequence[Chart],
     generator: np.random.Generator,
     effort: Effort,
     failing: Walls | None,
 ) -> View:
     """Return where the believed form sees the integrand."""
-    space, best = models.sample.space, models.best
-    mixture = _mixture(space, charts, ANYWHERE[best.name], models.sample.lowest)
+    space = sample.space
+    mixture = _mixture(space, charts, ANYWHERE[best.name], sample.lowest, generator)
     median = surface_of(best.height, best, failing)
     target = located_target(median, mixture, generator, effort)
     log_integral = _expected(best, target, effort.particles)
@@ -130,9 +130,10 @@ def _doubt(form: Form, unit: FloatArray) -> FloatArray:
     return np.asarray(lower - np.log(np.maximum(-np.expm1(lower - median), SMALLEST_DOUBT)))
 
 
-def _mixture(space: Space, charts: Sequence[Chart], anywhere: float, lowest: float) -> Mixture:
+def _mixture(
+    space: Space, charts: Sequence[Chart], anywhere: float, lowest: float, generator: np.random.Generator
+) -> Mixture:
     """Return where particles begin: anywhere, or around the bowls."""
-    generator = np.random.default_rng(1)
     parts = [Part(np.zeros(space.dim), np.eye(space.dim), anywhere)]
     log_mass = np.array([chart.log_volume - (chart.bottom - lowest) for chart in charts])
     mass = np.exp(log_mass - np.max(log_mass))
@@ -154,7 +155,8 @@ def n_drawn(n: int) -> int:
 
 
 def next_points(
-    models: Models,
+    best: Form,
+    sample: Sample,
     view: View,
     n: int,
     generator: np.random.Generator,
@@ -163,8 +165,7 @@ def next_points(
 ) -> FloatArray:
     """Return the next ``n`` points of the unit cube, given those that were asked for since the models were fitted."""
     if awaited is None:
-        awaited = np.empty((0, models.sample.space.dim))
-    best = models.best
+        awaited = np.empty((0, sample.space.dim))
     draws = np.unique(view.draws, axis=0)
     draws = draws[~are_among(draws, awaited)]
     drawn = draws[generator.permutation(len(draws))[: n_drawn(n)]]
@@ -173,7 +174,7 @@ def next_points(
     coming = np.vstack([awaited, drawn])
     candidates = candidates[~are_among(candidates, coming)]
     chance = np.ones(len(candidates)) if failing is None else np.exp(-failing.height(candidates))
-    noise = models.sample.noise_std**2
+    noise = sample.noise_std**2
     n_telling = min(n - len(drawn), len(candidates))
     telling = _most_telling(best, np.vstack([coming, candidates]), chance, view, n_telling, noise)
     return np.vstack([drawn, candidates[telling]])

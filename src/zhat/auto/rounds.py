@@ -20,6 +20,7 @@ from zhat.auto.planning import View, charts_after, n_drawn, next_points, view_of
 from zhat.auto.plausible import log_integrals
 from zhat.auto.sample import Sample, smallest_limit
 from zhat.auto.search import LARGEST_SHARE, Look, Search
+from zhat.auto.tempered import tempered
 from zhat.core.arrays import FloatArray
 from zhat.core.gp.fit import learned_noise
 from zhat.core.integrate.target import QUICK, THOROUGH, Effort
@@ -74,7 +75,7 @@ class Round:
     past
         log Z as each round with models saw it.
     draws
-        Draws from the integrand, if the plan was made by the models; otherwise None.
+        Draws from the integrand, if the plan was made by the models and for the task's own λ; otherwise None.
     n_modelled
         How many evaluations there were when models first had their turn.
     plan
@@ -219,18 +220,16 @@ def _with_models(task: Task, made: Round, anew: bool, effort: Effort) -> tuple[R
     made = replace(made, charts=charts)
     models = fit_models(sample, charts, made.models, anew, made.tests)
     generator = task.generator(Purpose.ROUND, made.n)
-    view = view_of(models, made.charts, generator, effort, made.known.failing)
+    view = view_of(models.best, models.sample, made.charts, generator, effort, made.known.failing)
     if models.other is not None and knows_nothing(models.best, view.draws):
         other = replace(models, chosen=models.other.name)
-        seen = view_of(other, made.charts, generator, effort, made.known.failing)
+        seen = view_of(other.best, models.sample, made.charts, generator, effort, made.known.failing)
         if not knows_nothing(other.best, seen.draws):
             models, view = other, seen
     integral = view.log_integral
     log_z = integral.value - models.sample.lowest
     compare_at = COMPARE_GROWTH * made.n if anew or made.models is None else made.compare_at
-    # Where the energy is known everywhere, it does not matter what was thought before.
-    past = () if models.is_exact else made.past
-    made = replace(made, models=models, past=(*past, Looked(made.n, log_z, integral.error)), compare_at=compare_at)
+    made = replace(made, models=models, past=(*made.past, Looked(made.n, log_z, integral.error)), compare_at=compare_at)
     return replace(made, n_modelled=made.n_modelled or made.n), view
 
 
@@ -241,12 +240,26 @@ def _planned(task: Task, made: Round, view: View) -> Round:
     size = max(SMALLEST_ROUND, task.dim // 2 + 1, int(GROWTH * made.n))
     share = _exploring_share(task, made, view)
     size = min(size - int(share * size), task.budget - made.n)
-    plan = next_points(made.models, view, size, generator, made.known.failing)
+    draws, plan = _points_of_turn(task, made, view, size, generator)
     allowance = made.search.allowance + share / (1.0 - share) * size
     limit = max(smallest_limit(task.dim), ABOVE_LOG_INTEGRAL - view.log_integral.value)
     return replace(
-        made, plan=plan, draws=view.draws, limit=limit, search=replace(made.search, allowance=allowance)
+        made, plan=plan, draws=draws, limit=limit, search=replace(made.search, allowance=allowance)
     )  # fmt: skip
+
+
+def _points_of_turn(
+    task: Task, made: Round, view: View, size: int, generator: np.random.Generator
+) -> tuple[FloatArray | None, FloatArray]:
+    """Return the points that are asked for: one λ after the other, round by round; and draws, if for the task's own."""
+    models, failing = made.models, made.known.failing
+    assert models is not None
+    turn = (task.inverse_temperature, *task.others)[(len(made.past) - 1) % (1 + len(task.others))]
+    if turn == task.inverse_temperature:
+        return view.draws, next_points(models.best, models.sample, view, size, generator, failing)
+    form, sample = tempered(models.sample, made.charts, turn / task.inverse_temperature)
+    view = view_of(form, sample, made.charts, generator, QUICK, failing)
+    return None, next_points(form, sample, view, size, generator, failing)
 
 
 def _exploring_share(task: Task, made: Round, view: View) -> float:

@@ -21,6 +21,8 @@ from zhat.util.forks import in_this_process_only
 Evaluate = Callable[[FloatArray], Outcome]
 #: Evaluates many, shape ``(n, d)``: in zhat, `Problem.evaluate_many`.
 EvaluateMany = Callable[[FloatArray], list[Outcome]]
+#: The capacity of a pool that takes whatever there is, all at once.
+UNLIMITED = 10**9
 
 
 class Pool(Protocol):
@@ -102,7 +104,7 @@ class InlinePool(Pool):
 class BatchPool(Pool):
     """Evaluates all points that were submitted in one call of a vectorised function, in the thread that waits."""
 
-    def __init__(self, evaluate_many: EvaluateMany, capacity: int = 10**9) -> None:
+    def __init__(self, evaluate_many: EvaluateMany, capacity: int = UNLIMITED) -> None:
         self._evaluate_many = evaluate_many
         self._capacity = capacity
         self._points: dict[int, FloatArray] = {}

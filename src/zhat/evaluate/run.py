@@ -17,7 +17,7 @@ from zhat.core.gp.kernels import Kernel
 from zhat.errors import EnergyError, EstimatorError
 from zhat.estimators import Estimator
 from zhat.estimators.settings import Settings
-from zhat.evaluate.pools import Pool, make_pool
+from zhat.evaluate.pools import UNLIMITED, Pool, make_pool
 from zhat.problem.domain import Bounds, PeriodicAxes
 from zhat.problem.energy import Energy, NoiseStd, Problem
 from zhat.problem.evaluations import LARGEST_SCALED_ENERGY, Evaluations, Outcome, exception_of
@@ -236,9 +236,9 @@ def loop(
         while True:
             while may_ask and (wanted := _wanted(pool.capacity) - len(running)) > 0 and go_on():
                 points = ledger.ask(wanted)
-                # A method may give what it wants most first, and more when that is under way. What cannot be had now
-                # can be had when something was told.
-                may_ask = len(points) > 0
+                # A method may give what it wants most first, and more when that is under way: for workers that would
+                # be idle otherwise. What cannot be had now can be had when something was told.
+                may_ask = len(points) == wanted or (len(points) > 0 and pool.capacity < UNLIMITED)
                 for point in points:
                     running.add(point.id)
                     pool.submit(point.id, point.x)
