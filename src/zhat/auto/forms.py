@@ -50,6 +50,10 @@ class Form(Protocol):
         """What its processes are, in words."""
 
     @property
+    def nu(self) -> float:
+        """How smooth the energy is taken for: the smoothness of its roughest process."""
+
+    @property
     def score(self) -> float:
         """Its log evidence, as that of a density of heights."""
 

@@ -10,8 +10,11 @@ import numpy as np
 from zhat.auto.rounds import Round
 from zhat.core.arrays import FloatArray
 from zhat.problem.task import Task
-from zhat.surface.insight import Insight, OutOfSample
+from zhat.surface.insight import SMALLEST_SD, Insight, OutOfSample
 from zhat.surface.landscape import Landscape
+
+#: Of fewer heights none can be left out.
+FEWEST_LEFT_OUT = 3
 
 
 def insight_of(task: Task, made: Round, landscape: Callable[[], Landscape]) -> Insight:
@@ -19,7 +22,7 @@ def insight_of(task: Task, made: Round, landscape: Callable[[], Landscape]) -> I
     known, scale = made.known, task.inverse_temperature
     energy, noise_std = np.full((2, known.n_asked), np.nan)
     energy[known.position], noise_std[known.position] = known.y / scale, np.sqrt(known.noise) / scale
-    kept = cache(landscape)
+    kept, told = cache(landscape), predicted_by_rounds(task, made)
 
     def wall(unit: FloatArray) -> FloatArray:
         walls = kept().walls
@@ -27,7 +30,7 @@ def insight_of(task: Task, made: Round, landscape: Callable[[], Landscape]) -> I
 
     return Insight(
         lambda unit: kept().lowest + kept().mean(unit), lambda unit: kept().sd(unit), wall,
-        energy, noise_std, predicted_by_rounds(task, made),
+        energy, noise_std, told if len(told) else left_out(task, made),
     )  # fmt: skip
 
 
@@ -55,4 +58,25 @@ def predicted_by_rounds(task: Task, made: Round) -> OutOfSample:
         drawn=is_drawn,
         left_out=np.zeros(len(at), dtype=bool),
         log_weight=np.where(is_drawn, predicted - observed - 0.5 * noise[at], np.nan),
+    )
+
+
+def left_out(task: Task, made: Round) -> OutOfSample:
+    """Return what the believed form makes of each energy that it is not told, where it is told them as they are."""
+    models, known, scale = made.models, made.known, task.inverse_temperature
+    assert models is not None
+    rows, missed, variance = models.best.left_out()
+    # Of far heights it is only told that they are far.
+    kept = np.flatnonzero(models.sample.matters[rows] | models.is_exact)
+    kept = kept[np.argsort(rows[kept], kind="stable")] if len(kept) >= FEWEST_LEFT_OUT else kept[:0]
+    rows, missed, sd = rows[kept], missed[kept], np.sqrt(np.maximum(variance[kept], SMALLEST_SD**2))
+    return OutOfSample(
+        position=known.position[rows],
+        predicted=(known.y[rows] - missed) / scale,
+        sd=sd / scale,
+        observed=known.y[rows] / scale,
+        score=missed / sd,
+        drawn=np.zeros(len(rows), dtype=bool),
+        left_out=np.ones(len(rows), dtype=bool),
+        log_weight=np.full(len(rows), np.nan),
     )

@@ -130,7 +130,7 @@ def _conclude(task: Task, seen: Seen, facts: Evaluations) -> Finding:
     error = math.hypot(*parts.values())
     form = models.best
     diagnostics: dict[str, float | str] = {
-        **parts, **others, "form": form.name, "kinds": form.kinds,
+        **parts, **others, "form": form.name, "kinds": form.kinds, "nu": form.nu,
         "n_basins": float(len(made.search.basins)), "quadrature_method": view.log_integral.method,
         "noise_std": math.sqrt(made.known.new_noise()) / task.inverse_temperature,
     }  # fmt: skip

@@ -12,6 +12,8 @@ from zhat.protocol.estimator import SMALL_ERROR
 HIDDEN_WORTH_A_WORD = 0.1
 WRONG_WORTH_A_WORD = 3.0
 UNSEEN_WORTH_A_WORD = 0.005
+#: How many outliers are named.
+MOST_OUTLIERS_NAMED = 5
 
 
 def few_are_low(task: Task, n_low: int, n: int) -> list[str]:
@@ -46,6 +48,16 @@ def doubts(hidden_modes: float, unseen: float, wrong: float) -> list[str]:
     if wrong > WRONG_WORTH_A_WORD:
         notes.append(f"the surrogate has been wrong by {wrong:.1f} of its sds: the interval is wider for that")
     return notes
+
+
+def are_outliers(found: dict[int, float]) -> list[str]:
+    """Return which evaluations do not fit with the others, given by how many sds; the worst of them are named."""
+    if not found:
+        return []
+    worst = sorted(found, key=lambda position: -found[position])[:MOST_OUTLIERS_NAMED]
+    named = ", ".join(f"{position} (by {found[position]:.1f} sds)" for position in sorted(worst))
+    more = f" and {len(found) - len(worst)} more" if len(found) > len(worst) else ""
+    return [f"evaluations {named}{more} do not fit with the others: outliers?"]
 
 
 def large_noise(noise: float) -> list[str]:

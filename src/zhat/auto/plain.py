@@ -104,6 +104,11 @@ class Plain:
         return self.kind == POLYNOMIAL
 
     @property
+    def nu(self) -> float:
+        """That of its process."""
+        return self.kind.nu
+
+    @property
     def kinds(self) -> str:
         """What the process is, in words."""
         return "polynomial" if self.is_exact else f"{self.kind.nu:g} {self.kind.structure}, {self.kind.trend}"

@@ -27,6 +27,7 @@ from zhat.auto.forms import (
 )
 from zhat.auto.sample import Sample
 from zhat.core.arrays import BoolArray, FloatArray, IndexArray
+from zhat.core.gp.families import smoothness
 from zhat.core.heights.walls import Walls
 from zhat.core.ratios.fit import RatioKind, fit_ratio
 from zhat.core.ratios.kernel import RatioKernel
@@ -75,6 +76,11 @@ class Ratios:
     def score(self) -> float:
         """The log evidence of all pieces."""
         return sum(piece.score for piece in self.pieces)
+
+    @property
+    def nu(self) -> float:
+        """That of its roughest process."""
+        return min((smoothness(piece.kind.nu) for piece in self.pieces if piece.kind is not None), default=math.inf)
 
     @property
     def kinds(self) -> str:

@@ -36,6 +36,11 @@ class Tempered:
         return self.form.kinds
 
     @property
+    def nu(self) -> float:
+        """That of the form."""
+        return self.form.nu
+
+    @property
     def score(self) -> float:
         """That of the form."""
         return self.form.score

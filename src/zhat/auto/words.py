@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from zhat.auto.notes import beyond_edges, doubts, few_are_low, large_noise
+from zhat.auto.notes import are_outliers, beyond_edges, doubts, few_are_low, large_noise
+from zhat.auto.outliers import outliers
 from zhat.auto.rounds import Round
 from zhat.problem.task import Task
 from zhat.protocol.estimator import CONVERGED, SMALL_ERROR
@@ -27,4 +28,4 @@ def notes_on(task: Task, made: Round, parts: dict[str, float], wrong: float) -> 
     notes += doubts(parts["modes_error"], parts["unseen_error"], wrong)
     if not notes and math.hypot(*parts.values()) < SMALL_ERROR:
         notes.append(CONVERGED)
-    return (*notes, *large_noise(sample.noise_std))
+    return (*notes, *are_outliers(outliers(made)), *large_noise(sample.noise_std))
