@@ -41,10 +41,10 @@ def models():
     return Models(sample, fit_ratios(sample, charts, None, True), fit_plain(sample, None, True), "plain"), charts
 
 
-def plan(models, n, failing=None):
+def plan(models, n, failing=None, awaited=None):
     found, charts = models
     view = view_of(found.best, found.sample, charts, np.random.default_rng(1), QUICK, failing)
-    return view, next_points(found.best, found.sample, view, n, np.random.default_rng(2), failing)
+    return view, next_points(found.best, found.sample, view, n, np.random.default_rng(2), failing, awaited)
 
 
 def test_what_is_doubtful_is_not_where_the_integrand_is_known(models):
@@ -52,15 +52,34 @@ def test_what_is_doubtful_is_not_where_the_integrand_is_known(models):
     near = np.sum((view.draws - MODE) ** 2, axis=1) < 0.3**2
     assert np.mean(near) > 0.9
     # The integrand is known there, and e^{-11} in the gap, but for a third of a height.
-    assert np.mean(in_gap(view.draws)) < 0.01 < 0.1 < np.mean(in_gap(view.doubtful))
+    assert np.mean(in_gap(view.draws)) < 0.01 < 0.05 < np.mean(in_gap(view.doubtful))
+    sd = models[0].best.sd
+    assert np.median(sd(view.doubtful)) > 5.0 * np.median(sd(view.draws))
 
 
 def test_points_tell_of_the_integral_and_of_what_may_hide(models):
     _, found = plan(models, 20)
     assert len(np.unique(found, axis=0)) == len(found) == 20
     assert n_drawn(20) == 2
-    # In turn one that tells of the integral as it is expected, and one of what it may gain.
-    assert 3 <= np.sum(in_gap(found)) <= 15
+    # In turn one that tells of the integral as it is expected, and one of what it may gain: a surrogate as smooth as
+    # this knows the gap from one or two heights.
+    assert np.any(in_gap(found))
+    assert np.sum(np.sum((found - MODE) ** 2, axis=1) < 0.35**2) >= 10
+
+
+def test_what_is_awaited_is_not_asked_for_again(models):
+    _, found = plan(models, 20)
+    again = plan(models, 20, awaited=found)[1]
+    assert len(np.unique(np.vstack([found, again]), axis=0)) == 40
+    # What is coming tells of its surroundings as well: nobody needs the very next places.
+    distance = np.sqrt(np.min(np.sum((again[:, None] - found) ** 2, axis=2), axis=1))
+    assert np.median(distance) > 0.01
+
+
+def test_there_are_no_more_points_than_candidates(models):
+    view, _ = plan(models, 10)
+    _, found = plan(models, 4 * len(view.doubtful) + 4 * len(view.draws))
+    assert len(np.unique(found, axis=0)) == len(found)
 
 
 def test_a_point_is_worth_the_less_the_likelier_it_fails(models):

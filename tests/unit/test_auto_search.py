@@ -1,13 +1,14 @@
 """Descents side by side, further ones from elsewhere, and what their ends say of modes that nobody has seen."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from zhat.auto.known import known_of
 from zhat.auto.sample import Sample
-from zhat.auto.search import Basin, Search, basin_of
+from zhat.auto.search import HOME_SHARE, Basin, Look, Search, basin_of
 from zhat.core.search.trust_region import Descent
 from zhat.core.space.natural import Space
 from zhat.problem.task import Task
@@ -33,25 +34,28 @@ class Told:
 
     def step(self, moved):
         self.search = moved
-        plan, start = SPACE.unit_of_natural(self.search.plan), len(self.unit)
-        self.unit = np.vstack([self.unit, plan])
-        self.search = self.search.told(self.known(), start)
+        self.unit = np.vstack([self.unit, SPACE.unit_of_natural(self.search.plan)])
+        self.search = self.search.told(self.known())
 
     def until_found(self, room=1000):
         while not self.search.basins:
-            moved = self.search.advanced(self.sample(), room)
+            moved = self.search.advanced(self.sample(), self.known(), room)
             if not len(moved.plan):
                 self.search = moved
                 break
             self.step(moved)
 
-    def explore(self, allowance, fresh=None):
+    def explore(self, allowance, fresh=(), explained=lambda place, height: None):
+        """Go on from known points, and then from fresh places of the cube, one after the other."""
+
         def landscape(natural):
             return np.array([self.energy(u) for u in SPACE.unit_of_natural(natural)])
 
-        self.search = self.search.__class__(**{**vars(self.search), "allowance": allowance})
+        self.search = replace(self.search, allowance=allowance)
         while True:
-            moved = self.search.explored(self.sample(), landscape, fresh)
+            number = self.search.n_looks
+            look = Look(number, SPACE.natural(np.array([fresh[number]]))[0]) if number < len(fresh) else None
+            moved = self.search.explored(self.sample(), self.known(), landscape, explained, look)
             if not len(moved.plan):
                 self.search = moved
                 return
@@ -92,13 +96,13 @@ def test_so_is_another_one(seed):
     assert np.array(found) == pytest.approx(np.array(centres), abs=0.06)
 
 
-@pytest.mark.parametrize("fresh", [None, np.array([0.75, 0.7])])
+@pytest.mark.parametrize("fresh", [(), ((0.75, 0.7),)])
 def test_a_basin_that_no_known_point_leads_to_is_found_from_a_fresh_one(fresh):
     centres = (0.2, 0.25), (0.8, 0.75)
     told = Told(bowls(*centres), 0.45 * first_points())
     told.until_found()
-    told.explore(60.0, None if fresh is None else SPACE.natural(fresh[None, :])[0])
-    assert len(told.search.basins) == (1 if fresh is None else 2)
+    told.explore(60.0, fresh)
+    assert len(told.search.basins) == 1 + len(fresh)
 
 
 def test_a_fresh_point_that_fails_costs_an_evaluation_and_no_more():
@@ -109,10 +113,72 @@ def test_a_fresh_point_that_fails_costs_an_evaluation_and_no_more():
     told.until_found()
     told.explore(1000.0)
     n = len(told.unit)
-    told.explore(2.0, SPACE.natural(np.array([[0.9, 0.9]]))[0])
-    assert len(told.unit) == n + 2
+    told.explore(2.0, [(0.9, 0.9), (0.8, 0.9), (0.7, 0.9)])
+    # One after the other, and none twice.
+    assert told.unit[n:] == pytest.approx(np.array([(0.9, 0.9), (0.8, 0.9)]))
+    assert told.search.n_looks == 2
     assert len(told.search.basins) == 1
     assert not told.search.going
+
+
+def test_a_look_that_is_as_high_as_was_explained_is_as_good_as_a_descent():
+    told = Told(bowls((0.3, 0.3)), 0.5 * first_points())
+    told.until_found()
+    told.explore(1000.0)
+    n, n_descents = len(told.unit), told.search.basins[0].n_descents
+    asked = []
+
+    def explained(place, height):
+        asked.append((SPACE.unit_of_natural(place[None, :])[0].tolist(), height))
+        return 0
+
+    places = [(0.9, 0.9), (0.8, 0.1), (0.7, 0.6)]
+    told.explore(3.0, places, explained)
+    assert told.unit[n:] == pytest.approx(np.array(places))
+    # The last of them is judged when there is room for another.
+    told.explore(1.0, places, explained)
+    assert told.search.basins[0].n_descents == n_descents + 3
+    assert not told.search.going
+    assert [place for place, _ in asked] == [pytest.approx(place) for place in places]
+    assert [height for _, height in asked] == pytest.approx([told.energy(np.array(place)) for place in places])
+
+
+@pytest.mark.parametrize(("share", "is_home"), [(0.9, True), (1.1, False)])
+def test_a_descent_is_at_home_only_on_low_ground(share, is_home):
+    known = Told(bowls((0.3, 0.3)), 0.5 * first_points())
+    known.until_found()
+    sample = known.sample()
+    above = sample.lowest + share * HOME_SHARE * sample.limit
+    waiting = replace(Descent.at(SPACE.natural(np.array([[0.6, 0.6]]))[0], above), n_told=1)
+    search = replace(known.search, waiting=(waiting,), allowance=1.0)
+    # No ridge anywhere: the surrogate may not know of one up there.
+    found = search.explored(sample, known.known(), lambda x: np.zeros(len(x)), lambda place, height: None, None)
+    assert found.basins[0].n_descents == (2 if is_home else 1)
+    assert len(found.going) == (0 if is_home else 1)
+
+
+def test_what_is_known_already_is_told_at_once():
+    whole = Told(bowls((0.3, 0.6)), first_points())
+    whole.until_found()
+    # The same search, which is given what the first one asked for: it asks for none of that again.
+    again = Told(bowls((0.3, 0.6)), whole.unit)
+    again.search = Search.begin(Told(whole.energy, whole.unit[:14]).sample())
+    again.until_found()
+    assert len(np.unique(again.unit, axis=0)) == len(again.unit)
+    assert again.search.basins[0].descent.lowest <= whole.search.basins[0].descent.lowest + 1.0
+
+
+def test_what_is_under_way_is_awaited():
+    told = Told(bowls((0.3, 0.6)), first_points())
+    asked = told.search.advanced(told.sample(), told.known(), 1000)
+    plan = asked.plan
+    assert len(plan) == 4
+    # Two of them are told: the others ask for the same as before.
+    told.unit = np.vstack([told.unit, SPACE.unit_of_natural(plan[1:3].copy())])
+    moved = asked.told(told.known()).advanced(told.sample(), told.known(), 1000)
+    assert np.array_equal(moved.plan[[0, 3]], plan[[0, 3]])
+    assert not np.any(np.all(moved.plan[[1, 2]] == plan[[1, 2]], axis=1))
+    assert [descent.n_told for descent in moved.going] == [0, 1, 1, 0]
 
 
 def test_a_search_stops_where_it_is_when_there_is_no_room():
@@ -166,15 +232,15 @@ def test_angles_are_searched_round_and_round():
         return 8.0 * float(np.sum(1.0 - np.cos(2.0 * math.pi * (u - 0.98))))
 
     unit = np.array([[0.2, 0.3], [0.1, 0.15], [0.4, 0.2], [0.3, 0.1]])
-    search, start = None, 0
+    search = None
     for _ in range(200):
         y = np.array([energy(u) for u in unit])
         known = known_of(task, Seen(unit, y, np.zeros(len(y)), np.arange(len(y))))
         sample = Sample.of(known, 20.0)
-        search = Search.begin(sample) if search is None else search.told(known, start)
-        search = search.advanced(sample, 1000)
+        search = Search.begin(sample) if search is None else search.told(known)
+        search = search.advanced(sample, known, 1000)
         if not len(search.plan):
             break
-        start, unit = len(unit), np.vstack([unit, space.unit_of_natural(search.plan)])
+        unit = np.vstack([unit, space.unit_of_natural(search.plan)])
     assert search.basins[0].descent.lowest < 1.0
     assert np.all((unit >= 0.0) & (unit <= 1.0))
