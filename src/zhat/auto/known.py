@@ -13,9 +13,13 @@ from zhat.core.arrays import FloatArray, IndexArray
 from zhat.core.heights.failing import failing_region
 from zhat.core.heights.walls import Walls
 from zhat.core.space.natural import Space
-from zhat.core.space.repeats import ROUNDING, SAME_PLACE, without_repeats
+from zhat.core.space.repeats import ROUNDING, without_repeats
 from zhat.problem.task import Task, energies_without_shift, noise_variances
 from zhat.protocol.remembered import Seen
+
+#: Places that are nearer to each other than this in natural coordinates are one to a descent, whose smallest region is
+#: far larger: where facts are taken otherwise than when they were asked for, rounding may move its steps.
+SAME_STEP = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +71,7 @@ class Known:
         It is infinite where the evaluation failed, and None where there was none.
         """
         with_value, failed = (
-            np.all(np.abs(self.space.difference(natural, place)) < SAME_PLACE, axis=1) for natural in self._natural
+            np.all(np.abs(self.space.difference(natural, place)) < SAME_STEP, axis=1) for natural in self._natural
         )
         if np.any(with_value):
             row = int(np.argmax(with_value))
