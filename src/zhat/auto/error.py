@@ -41,28 +41,20 @@ def parts_of_error(
     failing = made.known.failing
     # The target is of what can be seen: what lies where evaluations fail is not in it.
     unseen = 0.0 if failing is None else _log_unseen_share(best, made, view)
+    hidden = _still_falling(made), made.search.log_unseen(_shares(made, region))
+    # There is no more of either than there is room for.
+    room = log_room(models, view, wrong, task.generator(Purpose.FRESH_PLAN)) if any(hidden) else 0.0
     parts = {
         "surrogate_error": wrong * float(np.std(plausible)),
         "drift_error": drift(made.past[:-1], made.past[-1]),
-        "search_error": _still_falling(made),
-        "modes_error": _log_unseen_modes(made, view, wrong, task.generator(Purpose.FRESH_PLAN)),
+        "search_error": min(hidden[0], room),
+        "modes_error": min(hidden[1], room),
         "wall_error": 0.0 if best.walls is None else best.walls.relative_error(region.points, region.weights),
         "unseen_error": 0.5 * unseen,
         "quadrature_error": view.log_integral.error,
         "noise_error": learned_shift_error(task, facts, made.noise / task.inverse_temperature**2),
     }
     return 0.5 * unseen, parts, {"surprise": wrong}
-
-
-def _log_unseen_modes(made: Round, view: View, wrong: float, generator: np.random.Generator) -> float:
-    """Return what modes that no descent has ended in may add to log Z.
-
-    That is no more than there is room for.
-    """
-    models = made.models
-    assert models is not None
-    unseen = made.search.log_unseen(_shares(made, view.target.region(N_NODES_OF_REGION)))
-    return unseen if unseen == 0.0 else min(unseen, log_room(models, view, wrong, generator))
 
 
 def _shares(made: Round, region: Region) -> FloatArray:
