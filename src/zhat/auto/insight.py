@@ -18,7 +18,7 @@ def insight_of(task: Task, made: Round, landscape: Callable[[], Landscape]) -> I
     """Return the insight of a round with models. The landscape, which takes a while, is made when it is looked at."""
     known, scale = made.known, task.inverse_temperature
     energy, noise_std = np.full((2, known.n_asked), np.nan)
-    energy[known.position], noise_std[known.position] = known.y / scale, np.sqrt(known.noise) / scale
+    energy[known.position], noise_std[known.position] = known.told / scale, np.sqrt(known.noise) / scale
     kept = cache(landscape)
 
     def wall(unit: FloatArray) -> FloatArray:

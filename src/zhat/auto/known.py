@@ -28,7 +28,10 @@ class Known:
     unit
         Where, on the unit cube.
     y
-        λ times the energies, +inf included; without the shift that noise of the likelihood brings.
+        λ times the energies, +inf included, which is also what those beyond cliffs are; without the shift that noise of
+        the likelihood brings.
+    told
+        The same before any cliffs were seen.
     noise
         The noise variance of each.
     position
@@ -44,6 +47,7 @@ class Known:
     space: Space
     unit: FloatArray
     y: FloatArray
+    told: FloatArray
     noise: FloatArray
     position: IndexArray
     number: IndexArray
@@ -87,4 +91,4 @@ def known_of(task: Task, seen: Seen, learned: float = math.nan) -> Known:
     unit, position = seen.unit[ok], np.flatnonzero(ok)
     rows, y, noise = without_repeats(unit, y, noise, task.periodic, ROUNDING, task.quantiles)
     number = seen.number[ok][rows]
-    return Known(space_of(task), unit[rows], y, noise, position[rows], number, len(seen), seen.unit[~ok])
+    return Known(space_of(task), unit[rows], y, y, noise, position[rows], number, len(seen), seen.unit[~ok])
