@@ -176,16 +176,17 @@ def fit_plain(sample: Sample, before: Plain | None, anew: bool) -> Plain | None:
     ``before`` is where hyperparameters were last; ``anew`` compares all kinds, which otherwise stay what they were.
     """
     space, matters = sample.space, sample.matters
-    if np.sum(matters) < FEWEST:
-        return None
     x, prior = places(space, sample.unit), -space.log_prior(sample.natural)
     if anew or before is None or before.is_exact:
         exact = exact_polynomial(sample, x)
         if exact is not None:
             scores = {POLYNOMIAL: exact[0].log_likelihood()}
             walls = walls_of(sample, np.flatnonzero(np.isinf(sample.height)))
-            return Plain(space, *exact, POLYNOMIAL, sample.softening, scores=scores, walls=walls)
+            # What is known everywhere may well be far below anything seen.
+            return Plain(space, *exact, POLYNOMIAL, math.inf, scores=scores, walls=walls)
         anew = anew or (before is not None and before.is_exact)
+    if np.sum(matters) < FEWEST:
+        return None
     noise = np.where(matters, sample.noise, (LIMIT_SHARE * sample.limit) ** 2)
 
     values = np.minimum(sample.height, sample.limit) - prior
