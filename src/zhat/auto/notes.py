@@ -6,6 +6,7 @@ import math
 
 from zhat.problem.task import Task
 from zhat.protocol.common import LARGEST_NOISE
+from zhat.protocol.estimator import SMALL_ERROR
 
 #: What is worth a word in the status.
 HIDDEN_WORTH_A_WORD = 0.1
@@ -22,6 +23,13 @@ def few_are_low(task: Task, n_low: int, n: int) -> list[str]:
         f"only {n_low} of {n} energies are low enough to matter, and it takes {wanted}: "
         "a larger budget or narrower bounds are needed"
     ]
+
+
+def still_falling(by: float) -> list[str]:
+    """Return that the search was not over, if that matters."""
+    if by <= SMALL_ERROR:
+        return []
+    return ["the integrand may lie lower than anything seen: a larger budget or narrower bounds are needed"]
 
 
 def doubts(hidden_modes: float, unseen: float, wrong: float) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from zhat.auto.notes import doubts, few_are_low, large_noise
+from zhat.auto.notes import doubts, few_are_low, large_noise, still_falling
 from zhat.auto.rounds import Round
 from zhat.problem.task import Task
 from zhat.protocol.estimator import CONVERGED, SMALL_ERROR
@@ -17,6 +17,7 @@ def notes_on(task: Task, made: Round, parts: dict[str, float], wrong: float) -> 
     """Return what a user should know about the number, a sentence each."""
     sample = made.sample
     notes = few_are_low(task, int(sample.matters.sum()), len(sample.height))
+    notes = notes or still_falling(parts["search_error"])
     if parts["drift_error"] > DRIFT_WORTH_A_WORD:
         notes.append(
             f"log Z has moved by {parts['drift_error']:.2g} since half of the evaluations were known: the interval "
