@@ -58,7 +58,7 @@ def parts_of_error(
         "quadrature_error": view.log_integral.error,
         "noise_error": learned_shift_error(task, facts, made.noise / task.inverse_temperature**2),
     }
-    return 0.5 * unseen, parts, {"surprise": wrong}
+    return 0.5 * unseen + made.known.shift, parts, {"surprise": wrong}
 
 
 def _shares(made: Round, region: Region) -> FloatArray:

@@ -115,7 +115,7 @@ def landscape_of(task: Task, made: Round) -> Landscape:
     def height(x: FloatArray) -> FloatArray:
         return np.asarray(np.sum([wall(x) for wall in walls], axis=0))
 
-    found = _stitched(rungs, lowest / scale, height if walls else None, task.seed)
+    found = _stitched(rungs, (lowest - made.known.shift) / scale, height if walls else None, task.seed)
     return replace(found, is_exact=made.models is not None and made.models.is_exact)
 
 
