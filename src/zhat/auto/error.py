@@ -9,12 +9,15 @@ import numpy as np
 from zhat.auto.drift import drift
 from zhat.auto.forms import Form
 from zhat.auto.models import surprise
+from zhat.auto.places import first_size
 from zhat.auto.planning import View
-from zhat.auto.plausible import log_integrals, log_room
+from zhat.auto.plausible import Room, log_integrals, room
 from zhat.auto.ratios import owners
 from zhat.auto.rounds import Round
 from zhat.core.arrays import FloatArray
+from zhat.core.gp.trend import n_terms
 from zhat.core.heights.edges import mass_beyond
+from zhat.core.heights.heights import NOISE_SDS
 from zhat.core.integrate.target import Region
 from zhat.problem.evaluations import Evaluations
 from zhat.problem.streams import Purpose
@@ -25,6 +28,10 @@ from zhat.protocol.common import learned_shift_error
 N_NODES_OF_REGION = 4096
 #: The share of the integrand that is taken to be seen at the least.
 SMALLEST_SEEN = 1e-6
+#: Fewer values for each term of a quadratic do not tell whether the lowest is falling.
+FEWEST_A_TERM = 2
+#: What is known of an integrand all over the cube is known from so many places within it.
+FEWEST_INSIDE = 30.0
 
 
 def parts_of_error(
@@ -42,12 +49,13 @@ def parts_of_error(
     failing = made.known.failing
     # The target is of what can be seen: what lies where evaluations fail is not in it.
     unseen = 0.0 if failing is None else _log_unseen_share(best, made, view)
+    there_is = room(models, view, wrong, task.generator(Purpose.FRESH_PLAN))
     parts = {
         "surrogate_error": wrong * float(np.std(plausible)),
         # Where the energy is known everywhere, it does not matter what was thought before.
         "drift_error": 0.0 if models.is_exact else drift(made.past[:-1], made.past[-1]),
-        "search_error": _still_falling(made),
-        "modes_error": _log_unseen_modes(made, view, wrong, task.generator(Purpose.FRESH_PLAN)),
+        "search_error": _still_falling(task, made, there_is),
+        "modes_error": min(made.search.log_unseen(_shares(made, region)), there_is.log_gain),
         "wall_error": 0.0 if best.walls is None else best.walls.relative_error(region.points, region.weights),
         "unseen_error": 0.5 * unseen,
         "quadrature_error": view.log_integral.error,
@@ -55,18 +63,7 @@ def parts_of_error(
     }
     if task.quantiles:
         parts["edge_error"] = float(np.sum(mass_beyond(best.height, region, task.quantiles)))
-    return 0.5 * unseen, parts, {"surprise": wrong}
-
-
-def _log_unseen_modes(made: Round, view: View, wrong: float, generator: np.random.Generator) -> float:
-    """Return what modes that no descent has ended in may add to log Z.
-
-    That is no more than there is room for.
-    """
-    models = made.models
-    assert models is not None
-    unseen = made.search.log_unseen(_shares(made, view.target.region(N_NODES_OF_REGION)))
-    return unseen if unseen == 0.0 else min(unseen, log_room(models, view, wrong, generator))
+    return 0.5 * unseen + made.known.shift, parts, {"surprise": wrong}
 
 
 def _shares(made: Round, region: Region) -> FloatArray:
@@ -76,14 +73,25 @@ def _shares(made: Round, region: Region) -> FloatArray:
     return np.asarray(np.bincount(basin, region.weights, len(made.search.basins)), dtype=float)
 
 
-def _still_falling(made: Round) -> float:
-    """Return by how much the lowest height has fallen since half of the evaluations, if the search has not ended.
+def _still_falling(task: Task, made: Round, there_is: Room) -> float:
+    """Return how far the lowest height may have to fall, if the search has not ended.
 
-    It may fall by as much again, unless the energy is known everywhere.
+    As far as it has fallen since half of the evaluations, noise apart, but no farther than there is room for in an
+    integrand that was seen. Fewer values than can tell a quadratic do not tell that either: then the bottom may be as
+    far below the lowest as most of the first ones, which lie anywhere, are above it.
     """
-    if made.search.basins[0].descent.ended or (made.models is not None and made.models.is_exact):
+    assert made.models is not None
+    if made.search.basins[0].descent.ended or made.models.is_exact:
         return 0.0
-    return float(np.min(made.sample.height[made.known.position < 0.5 * made.n], initial=made.limit))
+    height, position = made.sample.height, made.known.position
+    early, first = (height[np.isfinite(height) & (position < n)] for n in (0.5 * made.n, first_size(task)))
+    falling = float(np.min(early)) if len(early) else made.limit
+    if len(height) < FEWEST_A_TERM * n_terms("quadratic", task.dim):
+        usual = float(np.quantile(first, 0.5, method="higher")) if len(first) > 1 else made.limit
+        falling = max(falling, usual)
+    falling -= NOISE_SDS * made.sample.noise_std
+    most = there_is.log_gain if there_is.n_inside >= FEWEST_INSIDE else math.inf
+    return max(min(falling, most), 0.0)
 
 
 def _log_unseen_share(form: Form, made: Round, view: View) -> float:

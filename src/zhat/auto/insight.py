@@ -21,7 +21,7 @@ def insight_of(task: Task, made: Round, landscape: Callable[[], Landscape]) -> I
     """Return the insight of a round with models. The landscape, which takes a while, is made when it is looked at."""
     known, scale = made.known, task.inverse_temperature
     energy, noise_std = np.full((2, known.n_asked), np.nan)
-    energy[known.position], noise_std[known.position] = known.y / scale, np.sqrt(known.noise) / scale
+    energy[known.position], noise_std[known.position] = (known.told - known.shift) / scale, np.sqrt(known.noise) / scale
     kept, told = cache(landscape), predicted_by_rounds(task, made)
 
     def wall(unit: FloatArray) -> FloatArray:
@@ -44,6 +44,7 @@ def predicted_by_rounds(task: Task, made: Round) -> OutOfSample:
     ]
     position, predicted, sd, observed, drawn = (np.concatenate(column) for column in zip(*parts, strict=True))
     # What was predicted is λ times an energy; of repeats, whose noise was averaged, the first one is told.
+    predicted, observed = predicted - made.known.shift, observed - made.known.shift
     finite, scale = np.isfinite(observed), task.inverse_temperature
     position, predicted, sd, observed = (column[finite] for column in (position, predicted, sd, observed))
     is_drawn, at = drawn[finite] > 0.0, position.astype(np.intp)
@@ -72,9 +73,9 @@ def left_out(task: Task, made: Round) -> OutOfSample:
     rows, missed, sd = rows[kept], missed[kept], np.sqrt(np.maximum(variance[kept], SMALLEST_SD**2))
     return OutOfSample(
         position=known.position[rows],
-        predicted=(known.y[rows] - missed) / scale,
+        predicted=(known.told[rows] - known.shift - missed) / scale,
         sd=sd / scale,
-        observed=known.y[rows] / scale,
+        observed=(known.told[rows] - known.shift) / scale,
         score=missed / sd,
         drawn=np.zeros(len(rows), dtype=bool),
         left_out=np.ones(len(rows), dtype=bool),

@@ -33,7 +33,10 @@ class Known:
     unit
         Where, on the unit cube.
     y
-        λ times the energies, +inf included; without the shift that noise of the likelihood brings.
+        λ times the energies, +inf included, which is also what those beyond cliffs are; all with the shift that learned
+        noise of the likelihood brings.
+    told
+        The same before any cliffs were seen.
     noise
         The noise variance of each.
     position
@@ -44,16 +47,20 @@ class Known:
         How many evaluations there were, failed ones included.
     failed
         Where evaluations failed, on the unit cube.
+    shift
+        By how much all are too high for that.
     """
 
     space: Space
     unit: FloatArray
     y: FloatArray
+    told: FloatArray
     noise: FloatArray
     position: IndexArray
     number: IndexArray
     n_asked: int
     failed: FloatArray
+    shift: float = 0.0
 
     @property
     def lowest(self) -> float:
@@ -117,8 +124,11 @@ def known_of(task: Task, seen: Seen, learned: float = math.nan) -> Known:
     scale = task.inverse_temperature
     variances = noise_variances(task, seen.y[ok], seen.noise_std[ok])
     noise = np.where(np.isnan(variances), learned, scale**2 * variances)
-    y = scale * energies_without_shift(task, seen.y[ok], np.where(np.isnan(noise), 0.0, noise / scale**2))
+    # What is learned may change from round to round: then heights, which descents remember, must not.
+    usual = 0.0 if math.isnan(learned) else learned
+    y = scale * energies_without_shift(task, seen.y[ok], np.where(np.isnan(noise), 0.0, noise - usual) / scale**2)
+    shift = -scale * float(energies_without_shift(task, np.zeros(1), usual / scale**2)[0])
     unit, position = seen.unit[ok], np.flatnonzero(ok)
     rows, y, noise = without_repeats(unit, y, noise, task.periodic, ROUNDING, task.quantiles)
     number = seen.number[ok][rows]
-    return Known(space_of(task), unit[rows], y, noise, position[rows], number, len(seen), seen.unit[~ok])
+    return Known(space_of(task), unit[rows], y, y, noise, position[rows], number, len(seen), seen.unit[~ok], shift)

@@ -103,6 +103,8 @@ def landscape_of(task: Task, made: Round) -> Landscape:
     forms: tuple[Form, ...] = (models.best,)
     shift, wrong = sample.lowest - lowest, surprise(made.tests)
     rungs = [FormRung(forms, sample, wrong, scale, scale, shift)]
+    # What is beyond a cliff matters at a smaller λ.
+    sample = Sample.of(replace(made.known, y=made.known.told), made.limit)
     while len(rungs) < MOST_RUNGS and np.any(np.isfinite(sample.height[sample.far])):
         sample, ratio = replace(sample, limit=LADDER_STEP * sample.limit), ratio / LADDER_STEP
         models = fit_models(sample, made.charts, None, True, ())
@@ -113,7 +115,8 @@ def landscape_of(task: Task, made: Round) -> Landscape:
     def height(x: FloatArray) -> FloatArray:
         return np.asarray(np.sum([wall(x) for wall in walls], axis=0))
 
-    return _stitched(rungs, lowest / scale, height if walls else None, task.seed)
+    found = _stitched(rungs, (lowest - made.known.shift) / scale, height if walls else None, task.seed)
+    return replace(found, is_exact=made.models is not None and made.models.is_exact)
 
 
 def _plausible(models: Models) -> tuple[Form, ...]:

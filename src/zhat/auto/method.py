@@ -72,7 +72,7 @@ class Adaptive:
             return (lambda x: np.full(len(x), np.inf)), len(facts)
         models = last[0].models
         assert models is not None
-        best, lowest = models.best, models.sample.lowest
+        best, lowest = models.best, models.sample.lowest - last[0].known.shift
         return (lambda x: (best.height(x) + lowest) / task.inverse_temperature), len(facts)
 
     def insight(self, task: Task, facts: Evaluations) -> Insight | None:

@@ -35,6 +35,13 @@ def beyond_edges(share: float) -> list[str]:
     return [f"the integrand does not vanish at the outermost quantiles of the prior: {what}"]
 
 
+def still_falling(by: float) -> list[str]:
+    """Return that the search was not over, if that matters."""
+    if by <= SMALL_ERROR:
+        return []
+    return ["the integrand may lie lower than anything seen: a larger budget or narrower bounds are needed"]
+
+
 def doubts(hidden_modes: float, unseen: float, wrong: float) -> list[str]:
     """Return what the interval is wider for: modes that may be hidden, failures in a region, predictions gone wrong."""
     notes = []

@@ -187,7 +187,8 @@ def fit_plain(sample: Sample, before: Plain | None, anew: bool) -> Plain | None:
         if exact is not None:
             scores = {POLYNOMIAL: exact[0].log_likelihood()}
             walls = walls_of(sample, np.flatnonzero(np.isinf(sample.height)))
-            return Plain(space, *exact, POLYNOMIAL, sample.softening, scores=scores, walls=walls)
+            # What is known everywhere may well be far below anything seen.
+            return Plain(space, *exact, POLYNOMIAL, math.inf, scores=scores, walls=walls)
         anew = anew or (before is not None and before.is_exact)
     if np.sum(matters) < FEWEST:
         return None

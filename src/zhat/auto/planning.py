@@ -20,6 +20,7 @@ from zhat.core.integrate.quadrature import LogIntegral
 from zhat.core.integrate.smc import resampled
 from zhat.core.integrate.target import Effort, Target
 from zhat.core.integrate.tempered import located_target, tempered_particles
+from zhat.core.logspace import log_mean_exp, relative_standard_error
 from zhat.core.space.natural import Space
 
 #: The share of a round that is drawn from the integrand as it is expected.
@@ -118,10 +119,9 @@ def _expected(form: Form, target: Target, n: int) -> LogIntegral:
     to the integrand is averaged over fewer points.
     """
     points, found = target.all_points().equally_weighted(n).points, target.log_integral
-    gain = np.exp(form.height(points) - form.expected(points))
-    mean = float(np.mean(gain))
-    error = float(np.std(gain)) / (mean * math.sqrt(n))
-    return replace(found, value=found.value + math.log(mean), error=math.hypot(found.error, error))
+    gain = form.height(points) - form.expected(points)
+    error = relative_standard_error(gain)
+    return replace(found, value=found.value + log_mean_exp(gain), error=math.hypot(found.error, error))
 
 
 def _doubt(form: Form, unit: FloatArray) -> FloatArray:
@@ -189,25 +189,25 @@ def _most_telling(form: Form, points: FloatArray, chance: FloatArray, view: View
     """
     n_chosen = len(points) - len(chance)
     expected = view.target.region(N_REGION).equally_weighted(N_REGION).points
-    sd = np.maximum(form.sd(view.doubtful), SMALLEST_DOUBTED_SD)
-    with_doubt = np.mean(form.covariance(points, view.doubtful) / sd, axis=1)
+    doubted_sd = np.maximum(form.sd(view.doubtful), SMALLEST_DOUBTED_SD)
+    with_doubt = np.mean(form.covariance(points, view.doubtful) / doubted_sd, axis=1)
     with_integrals = np.array([np.mean(form.covariance(points, expected), axis=1), with_doubt])
     covariance = form.covariance(points, points)
     least = noise + 1e-9 * float(np.max(np.diag(covariance))) + 1e-12
     chosen: list[int] = []
     for step in range(n_chosen + n):
-        variance = np.maximum(np.diag(covariance), 0.0) + least
+        # Variances may be too large to be squared.
+        sd = np.sqrt(np.maximum(np.diag(covariance), 0.0) + least)
         best = step
         if step >= n_chosen:
-            gain = chance * (with_integrals[step % 2] ** 2 / variance)[n_chosen:]
+            gain = chance * ((with_integrals[step % 2] / sd) ** 2)[n_chosen:]
             gain[chosen] = -1.0
             best = n_chosen + int(np.argmax(gain))
             chosen.append(best - n_chosen)
         # Rounding leaves covariances that no variances have.
-        largest = np.sqrt(variance * variance[best])
-        column = np.clip(covariance[:, best], -largest, largest)
-        with_integrals = with_integrals - np.outer(with_integrals[:, best] / variance[best], column)
-        covariance = covariance - np.outer(column, column) / variance[best]
+        column = np.clip(covariance[:, best] / sd[best], -sd, sd)
+        with_integrals = with_integrals - np.outer(with_integrals[:, best] / sd[best], column)
+        covariance = covariance - np.outer(column, column)
     return chosen
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from zhat.auto.models import Models
 from zhat.auto.planning import View
 from zhat.core.arrays import FloatArray, sobol
 from zhat.core.integrate.target import Target, evenly_spread
+from zhat.core.logspace import effective_sample_size
 
 #: Plausible functions that are integrated, and the nodes that they are integrated on.
 N_FUNCTIONS = 128
@@ -34,14 +36,29 @@ def log_integrals(form: Form, target: Target, generator: np.random.Generator) ->
     return np.asarray(np.logaddexp.reduce(gain + np.log(weights / np.sum(weights)), axis=1))
 
 
-def log_room(models: Models, view: View, wrong: float, generator: np.random.Generator) -> float:
-    """Return by how much log Z would be larger if heights were lower by some sds, all over the cube.
+class Room(NamedTuple):
+    """What there is room for, as far as the believed form knows.
+
+    Attributes
+    ----------
+    log_gain
+        By how much log Z would be larger if heights were lower by some sds, all over the cube.
+    n_inside
+        How many of the places where that was asked are within the integrand as it is expected.
+    """
+
+    log_gain: float
+    n_inside: float
+
+
+def room(models: Models, view: View, wrong: float, generator: np.random.Generator) -> Room:
+    """Return what there is room for.
 
     Only the plain form knows anything of what is far from all bowls: where it is not believed there is no end to it.
     """
     if models.plain is None or models.best is not models.plain:
-        return math.inf
+        return Room(math.inf, 0.0)
     anywhere = sobol(N_ANYWHERE, models.sample.space.dim, generator)
     at_best, expected = models.plain.optimistic(anywhere, ROOM_SDS * wrong), models.plain.expected(anywhere)
-    room = np.exp(-at_best - view.log_integral.value) - np.exp(-expected - view.log_integral.value)
-    return math.log1p(max(float(np.mean(room)), 0.0))
+    gain = np.exp(-at_best - view.log_integral.value) - np.exp(-expected - view.log_integral.value)
+    return Room(math.log1p(max(float(np.mean(gain)), 0.0)), effective_sample_size(-expected))

@@ -301,5 +301,6 @@ def _best_kind(
         scores[kind] = fit.score - 0.5 * (len(fit.kernel.lengthscale) + 2) * math.log(len(rows))
     best = max(scores, key=lambda kind: scores[kind])
     # As a density of heights instead of log ratios, and of all of them.
-    score = scores[best] - float(np.sum(np.log(sample.height[kept][rows] + of_chart.up)))
+    softened = np.maximum(sample.height[kept][rows] + of_chart.up, SMALLEST_SOFTENED)
+    score = scores[best] - float(np.sum(np.log(softened)))
     return best, found, score * float(np.sum(kept)) / len(rows)

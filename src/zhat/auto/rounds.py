@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from zhat.auto.charts import Chart, chart_of_descent
+from zhat.auto.cliffs import Ground, walled
 from zhat.auto.drift import Looked
 from zhat.auto.known import Known, known_of
 from zhat.auto.models import Models, Verdict, fit_models, knows_nothing, surprise
@@ -57,7 +58,7 @@ class Round:
     n
         How many evaluations, failed ones included, it knows of.
     known
-        What it makes of them.
+        What it makes of them: heights beyond cliffs are +inf.
     noise
         The noise variance of λ times an energy, where it is learned.
     search
@@ -66,6 +67,8 @@ class Round:
         The bowls around the basins.
     limit
         The height from which on nothing matters.
+    ground
+        What is fitted to tell which heights are beyond cliffs; None while there is nothing to tell it from.
     models
         The surrogates that were fitted last; None before there are any.
     compare_at
@@ -87,6 +90,7 @@ class Round:
     noise: float
     search: Search
     limit: float
+    ground: Ground | None = None
     charts: tuple[Chart, ...] = ()
     models: Models | None = None
     compare_at: float = 0.0
@@ -158,12 +162,13 @@ def _with_facts(task: Task, seen: Seen, before: Round | None) -> Round | None:
         return None
     n = len(seen)
     noise = before.noise if before is not None and n < before.compare_at else _learned_noise(task, seen, before)
-    known = known_of(task, seen, noise)
+    limit = smallest_limit(task.dim) + FIRST_ALLOWANCE if before is None else before.limit
+    known, ground = walled(known_of(task, seen, noise), limit, before.ground if before else None)
     if before is None:
-        limit = smallest_limit(task.dim) + FIRST_ALLOWANCE
-        return Round(n, known, noise, Search.begin(Sample.of(known, limit)), limit)
+        return Round(n, known, noise, Search.begin(Sample.of(known, limit)), limit, ground)
     search = before.search.told(known)
-    made = replace(before, n=n, known=known, noise=noise, search=search, plan=np.empty((0, task.dim)), draws=None)
+    nothing = np.empty((0, task.dim))
+    made = replace(before, n=n, known=known, noise=noise, search=search, ground=ground, plan=nothing, draws=None)
     if before.models is None:
         return made
     places, in_plan = Points(known.unit, known.number).among(before.plan, before.n)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from zhat.auto.notes import are_outliers, beyond_edges, doubts, few_are_low, large_noise
+from zhat.auto.notes import are_outliers, beyond_edges, doubts, few_are_low, large_noise, still_falling
 from zhat.auto.outliers import outliers
 from zhat.auto.rounds import Round
 from zhat.problem.task import Task
@@ -19,6 +19,7 @@ def notes_on(task: Task, made: Round, parts: dict[str, float], wrong: float) -> 
     sample = made.sample
     is_exact = made.models is not None and made.models.is_exact
     notes = [] if is_exact else few_are_low(task, int(sample.matters.sum()), len(sample.height))
+    notes = notes or still_falling(parts["search_error"])
     notes += beyond_edges(parts.get("edge_error", 0.0))
     if parts["drift_error"] > DRIFT_WORTH_A_WORD:
         notes.append(

@@ -44,6 +44,8 @@ class Landscape:
         Minus the logarithm of the probability that it is finite; None if it is everywhere.
     smallest
         The λ below which no more of the surface comes to matter.
+    is_exact
+        Whether the energy is known everywhere, where it is lower than all that was seen as well.
     """
 
     lowest: float
@@ -52,6 +54,7 @@ class Landscape:
     draws: Callable[[FloatArray], FloatArray]
     walls: Surface | None
     smallest: float
+    is_exact: bool = False
 
 
 def landscape_of_process(task: Task, process: GaussianProcess, inflation: float) -> Landscape:
