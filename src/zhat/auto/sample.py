@@ -13,6 +13,10 @@ from zhat.core.arrays import BoolArray, FloatArray, IndexArray
 from zhat.core.heights.heights import NOISE_SDS, relevant_height
 from zhat.core.space.natural import Space
 
+#: Places are known to so many decimals of natural coordinates: a search must not take other ways for what a transform
+#: and its inverse leave of a place.
+DIGITS = 12
+
 
 @dataclass(frozen=True, eq=False)
 class Sample:
@@ -44,10 +48,11 @@ class Sample:
     @classmethod
     def of(cls, known: Known, limit: float) -> Sample:
         """Return that of the facts; the limit is the larger, the noisier they are."""
-        total = known.y - known.space.log_prior(known.space.natural(known.unit))
+        natural = np.round(known.space.natural(known.unit), DIGITS)
+        total = known.y - known.space.log_prior(natural)
         lowest = float(np.min(total))
         limit += NOISE_SDS * max(math.sqrt(known.new_noise()) - 1.0, 0.0)
-        return cls(known.space, known.unit, total - lowest, known.noise, lowest, limit)
+        return cls(known.space, known.space.unit_of_natural(natural), total - lowest, known.noise, lowest, limit)
 
     @cached_property
     def natural(self) -> FloatArray:
