@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -52,9 +53,19 @@ class Chart:
         """The logarithm of the determinant of the root."""
         return float(np.linalg.slogdet(self.root)[1])
 
+    @property
+    def log_mass(self) -> float:
+        """The logarithm of the integral of e^{−height} over the bowl, but for a constant."""
+        return self.log_volume - self.bottom
+
     def z(self, space: Space, natural: FloatArray) -> FloatArray:
         """Return points in the coordinates in which the bowl is round."""
         return np.asarray(space.difference(natural, self.centre) @ self._whiten)
+
+
+def largest_mass(charts: Sequence[Chart]) -> float:
+    """Return the logarithm of the largest mass of these bowls."""
+    return max(chart.log_mass for chart in charts)
 
 
 def root_of(covariance: FloatArray) -> FloatArray:

@@ -80,7 +80,8 @@ class Plain:
     """A process of heights of the energy above the sample's lowest.
 
     No height, with the prior's, is further below the lowest than ``floor``: a process that knows nothing of a place may
-    believe anything of it. ``rows`` are those of the sample that it was told.
+    believe anything of it. The floor is infinite where the energy is known everywhere. ``rows`` are those of the sample
+    that it was told.
     """
 
     space: Space

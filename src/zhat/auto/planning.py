@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from zhat.auto.charts import Chart, chart_of_draws, chart_refitted
+from zhat.auto.charts import Chart, chart_of_draws, chart_refitted, largest_mass
 from zhat.auto.forms import Form
 from zhat.auto.places import are_among
 from zhat.auto.ratios import owners
@@ -97,7 +97,7 @@ def view_of(
 ) -> View:
     """Return where the believed form sees the integrand."""
     space = sample.space
-    mixture = _mixture(space, charts, ANYWHERE[best.name], sample.lowest, generator)
+    mixture = _mixture(space, charts, ANYWHERE[best.name], generator)
     median = surface_of(best.height, best, failing)
     target = located_target(median, mixture, generator, effort)
     log_integral = _expected(best, target, effort.particles)
@@ -130,13 +130,10 @@ def _doubt(form: Form, unit: FloatArray) -> FloatArray:
     return np.asarray(lower - np.log(np.maximum(-np.expm1(lower - median), SMALLEST_DOUBT)))
 
 
-def _mixture(
-    space: Space, charts: Sequence[Chart], anywhere: float, lowest: float, generator: np.random.Generator
-) -> Mixture:
+def _mixture(space: Space, charts: Sequence[Chart], anywhere: float, generator: np.random.Generator) -> Mixture:
     """Return where particles begin: anywhere, or around the bowls."""
     parts = [Part(np.zeros(space.dim), np.eye(space.dim), anywhere)]
-    log_mass = np.array([chart.log_volume - (chart.bottom - lowest) for chart in charts])
-    mass = np.exp(log_mass - np.max(log_mass))
+    mass = np.exp(np.array([chart.log_mass for chart in charts]) - largest_mass(charts))
     shares = BY_VOLUME * mass / np.sum(mass) + (1.0 - BY_VOLUME) / len(charts)
     for chart, share in zip(charts, shares, strict=True):
         draws = chart.centre + WIDER_BOWL * generator.standard_normal((N_OF_BOWL, space.dim)) @ chart.root.T

@@ -27,7 +27,7 @@ def exact_polynomial(sample: Sample, x: FloatArray) -> tuple[GaussianProcess, In
     It is of degree four at most, and predicts heights that are left out to about rounding; None if there is none.
     """
     rows = np.flatnonzero(np.isfinite(sample.height))
-    if np.any(sample.noise[rows] > 0.0) or len(rows) <= n_given_terms(x.shape[1]) + x.shape[1]:
+    if np.any(sample.noise[rows] > 0.0) or len(rows) <= n_given_terms(x.shape[1], len(rows)) + x.shape[1]:
         return None
     height = sample.height[rows] + sample.space.log_prior(sample.natural[rows])
     most = int(LARGEST_SHARE_OF_TERMS * len(rows))

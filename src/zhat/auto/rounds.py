@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from zhat.auto.charts import Chart, chart_of_descent
+from zhat.auto.charts import Chart, chart_of_descent, largest_mass
 from zhat.auto.cliffs import Ground, walled
 from zhat.auto.drift import Looked
 from zhat.auto.known import Known, known_of
@@ -45,6 +45,9 @@ COMPARE_GROWTH = 1.4
 ABOVE_LOG_INTEGRAL = 14.0
 #: The first rounds look at heights a little beyond what matters.
 FIRST_ALLOWANCE = 5.0
+#: A bowl of its own has no basin whose mass is smaller than the largest one's by this, in the logarithm: it would only
+#: keep heights from another one, which are few enough.
+NEGLIGIBLE_MASS = 7.0
 #: The noise is learned from at least so many of the lowest values.
 FEWEST_FOR_NOISE = 16
 
@@ -220,8 +223,7 @@ def _with_first_chart(made: Round) -> Round:
 def _with_models(task: Task, made: Round, anew: bool, effort: Effort) -> tuple[Round, View]:
     """Return a round with surrogates of what is known, and what they see."""
     sample = made.sample
-    # A basin that was low once may be far above what was found since.
-    charts = tuple(chart for chart in made.charts if chart.bottom < sample.lowest + sample.limit) or made.charts
+    charts = tuple(chart for chart in made.charts if chart.log_mass > largest_mass(made.charts) - NEGLIGIBLE_MASS)
     made = replace(made, charts=charts)
     models = fit_models(sample, charts, made.models, anew, made.tests)
     generator = task.generator(Purpose.ROUND, made.n)

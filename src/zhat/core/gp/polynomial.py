@@ -52,9 +52,14 @@ def all_terms(dim: int) -> tuple[Term, ...]:
     return tuple(found)
 
 
-def n_given_terms(dim: int) -> int:
-    """Return how many terms a polynomial of this many coordinates has at the least: those of a quadratic."""
-    return min((dim + 1) * (dim + 2) // 2, len(all_terms(dim)))
+def n_given_terms(dim: int, n: int) -> int:
+    """Return how many terms a polynomial of this many coordinates has at the least, given so many heights.
+
+    They are those of a quadratic, or if there are too few heights for that, those of a linear function. Nothing else is
+    a candidate then: points that lie along a few lines do not tell which of many terms an energy has.
+    """
+    quadratic = min((dim + 1) * (dim + 2) // 2, len(all_terms(dim)))
+    return quadratic if n > quadratic + dim else dim + 1
 
 
 def choose_terms(
@@ -78,13 +83,17 @@ def choose_terms(
     dim = z.shape[1]
     lowest, highest = np.min(z, axis=0), np.max(z, axis=0)
     half_width = np.maximum(0.5 * (highest - lowest), 1e-300)
-    everything = Polynomial(all_terms(dim), tuple(0.5 * (lowest + highest)), tuple(half_width))
+    n_given = n_given_terms(dim, len(z))
+    candidates = all_terms(dim) if n_given > dim + 1 else all_terms(dim)[: dim + 1]
+    everything = Polynomial(candidates, tuple(0.5 * (lowest + highest)), tuple(half_width))
     trust = 1.0 / np.sqrt(LOW_SD**2 + noise + (largest_doubt * np.maximum(height - limit, 0.0)) ** 2)
-    pursuit = _Pursuit(everything.values(z) * trust[:, None], height * trust)
-    for place in range(n_given_terms(dim)):
+    weighted, told = everything.values(z) * trust[:, None], height * trust
+    pursuit = _Pursuit(weighted, told)
+    for place in range(n_given):
         pursuit.take(place)
-    while len(pursuit.chosen) < most and not pursuit.is_over and pursuit.take():
-        pass
+    if len(candidates) > most or _all_are_exact(weighted, told):
+        while len(pursuit.chosen) < most and not pursuit.is_over and pursuit.take():
+            pass
     terms = tuple(everything.terms[place] for place in pursuit.chosen)
     return ChosenTerms(replace(everything, terms=terms), pursuit.is_exact)
 
@@ -138,3 +147,14 @@ class _Pursuit:
         self.left_out = self.residual / np.maximum(1.0 - self._leverage, SMALLEST_FREEDOM)
         self.chosen.append(place)
         return True
+
+
+def _all_are_exact(columns: FloatArray, vector: FloatArray) -> bool:
+    """Return whether all columns together explain the vector: if not, no choice of them does."""
+    basis, triangle = np.linalg.qr(columns)
+    # What rounding has left of a column that others explain is no direction of its own.
+    size = np.linalg.norm(columns, axis=0)
+    basis = basis[:, np.abs(np.diag(triangle)) > SMALLEST_NEW_SHARE * size]
+    residual = vector - basis @ (basis.T @ vector)
+    left_out = residual / np.maximum(1.0 - np.sum(basis**2, axis=1), SMALLEST_FREEDOM)
+    return float(np.linalg.norm(left_out)) <= EXACT * float(np.linalg.norm(vector))

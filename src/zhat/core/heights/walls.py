@@ -27,6 +27,8 @@ WALL_NU = 1.5
 DISTANCE_SD = 1 / 6
 #: A distance is known to within this share of the cube's side at best.
 SMALLEST_SD = 1e-6
+#: At most so many points tell of walls: half of them the nearest to one, and others at even steps.
+MOST_POINTS = 400
 #: How many of the most doubtful points tell what the doubt amounts to.
 N_DOUBTFUL = 1024
 
@@ -51,6 +53,11 @@ class Walls:
         if np.any(finite):
             apart = cdist(x[finite], x[~finite])
             reach[finite], reach[~finite] = np.min(apart, axis=1), np.min(apart, axis=0)
+        nearest = np.argsort(reach, kind="stable")
+        others = nearest[MOST_POINTS // 2 :]
+        steps = np.linspace(0, len(others) - 1, min(len(others), MOST_POINTS - MOST_POINTS // 2)).astype(int)
+        kept = np.sort(np.concatenate([nearest[: MOST_POINTS // 2], others[steps]]))
+        x, finite, reach = x[kept], finite[kept], reach[kept]
         distance = np.where(finite, 0.5, -0.5) * reach
         noise = (DISTANCE_SD * reach) ** 2 + SMALLEST_SD**2
         spread, centre = spread_and_centre(distance, "constant")

@@ -54,6 +54,8 @@ class Effort:
         Particles of the sequential Monte Carlo run.
     last_sweeps
         Sweeps of moves at its last temperature.
+    populations
+        How many such runs there are where particles alone give the integral; a single one tells its own error.
     """
 
     tolerance: float = 1e-6
@@ -62,11 +64,12 @@ class Effort:
     scrambles: int = 16
     particles: int = 2048
     last_sweeps: int = 64
+    populations: int = 4
 
 
 #: For a number that is reported, and for deciding where to look next.
 THOROUGH = Effort()
-QUICK = Effort(1e-2, {1: 4_000, 2: 20_000, 3: 30_000}, 8_192, 4, 384, 16)
+QUICK = Effort(1e-2, {1: 4_000, 2: 20_000, 3: 30_000}, 8_192, 4, 384, 16, 1)
 
 
 class Target(Protocol):

@@ -32,8 +32,9 @@ from zhat.core.integrate.target import (
 from zhat.core.logspace import log_mean_exp
 from zhat.core.space.natural import Space
 
-#: Sweeps of moves at a temperature on the way.
+#: Sweeps of moves at a temperature on the way, and where particles alone are to give the integral.
 TEMPERED_SWEEPS = 4
+PATIENT_SWEEPS = 16
 #: A grid with a larger error has not resolved the integrand.
 LARGEST_GRID_ERROR = 1e-3
 #: The error that quasi-random points are to have, the one that is good enough, and how many of their own errors the
@@ -46,7 +47,12 @@ REFITS = 2
 
 
 def tempered_particles(
-    height: Surface, mixture: Mixture, n: int, last_sweeps: int, generator: np.random.Generator
+    height: Surface,
+    mixture: Mixture,
+    n: int,
+    last_sweeps: int,
+    generator: np.random.Generator,
+    tempered_sweeps: int = TEMPERED_SWEEPS,
 ) -> Population:
     """Carry ``n`` particles (made even) from the mixture to e^{−h}; ``height`` is that in scores, with the prior's.
 
@@ -66,7 +72,7 @@ def tempered_particles(
         beta = 1.0 if step >= 1.0 - beta else beta + step
         chosen = resampled(log_weights, generator)
         points, log_start, heights, ancestors = points[chosen], log_start[chosen], heights[chosen], ancestors[chosen]
-        sweeps = last_sweeps if beta == 1.0 else TEMPERED_SWEEPS
+        sweeps = last_sweeps if beta == 1.0 else tempered_sweeps
         acceptance = _move(height, mixture, beta, (points, log_start, heights), sweeps, generator)
         n_points += sweeps * n
         if beta == 1.0:
@@ -143,7 +149,7 @@ def located_target(surface: Surface, mixture: Mixture, generator: np.random.Gene
         if grid.log_integral.error < LARGEST_GRID_ERROR:
             return grid
     tolerance = max(effort.tolerance, QUASI_RANDOM_TOLERANCE)
-    mixture = fitted_to(population.points, mixture)
+    start, mixture = mixture, fitted_to(population.points, mixture)
     log_density = -population.energies - population.log_integral
     mixture = covering(mixture, population.points, log_density)
     found = weighed(height, mixture, tolerance, effort.pool_points, generator)
@@ -162,8 +168,26 @@ def located_target(surface: Surface, mixture: Mixture, generator: np.random.Gene
     n_points = population.n_points + found.log_integral.n_points
     if error < max(population.relative_error, GOOD_ERROR):
         return _pool(space, found, LogIntegral(value, error, n_points, found.log_integral.method))
-    integral = LogIntegral(by_particles, population.relative_error, n_points, "smc")
-    return PoolTarget(particles, surface(particles), np.zeros(len(particles)), integral)
+    if effort.populations < 2:
+        integral = LogIntegral(by_particles, population.relative_error, n_points, "smc")
+        return PoolTarget(particles, surface(particles), np.zeros(len(particles)), integral)
+    return _by_populations(surface, height, start, generator, effort)
+
+
+def _by_populations(
+    surface: Surface, height: Surface, start: Mixture, generator: np.random.Generator, effort: Effort
+) -> Target:
+    """Return e^{−g}/Z as several populations of particles, which tell by how much they disagree."""
+    space, found = start.space, []
+    for _ in range(effort.populations):
+        found.append(tempered_particles(height, start, effort.particles, effort.last_sweeps, generator, PATIENT_SWEEPS))
+    values = np.array([population.log_integral for population in found])
+    mean = log_mean_exp(values)
+    error = float(np.std(np.exp(values - mean), ddof=1)) / math.sqrt(len(values))
+    points = space.unit_of_scores(np.vstack([population.points for population in found]))
+    n_points = sum(population.n_points for population in found)
+    integral = LogIntegral(mean + space.log_volume, error, n_points, "smc")
+    return PoolTarget(points, surface(points), np.repeat(values, effort.particles + effort.particles % 2), integral)
 
 
 def _pool(space: Space, found: Weighed, integral: LogIntegral) -> PoolTarget:

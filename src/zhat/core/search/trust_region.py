@@ -20,7 +20,7 @@ from zhat.core.arrays import BoolArray, FloatArray
 from zhat.core.search.quadratic import TINY, Quadratic, lowest_in_ball, smallest_quadratic
 
 #: Radii of the first region, of the largest after a good step, and of the smallest. The prior's sd is 1.
-FIRST_RADIUS, LARGEST_RADIUS, SMALLEST_RADIUS = 0.5, 2.0, 1e-4
+FIRST_RADIUS, LARGEST_RADIUS, SMALLEST_RADIUS = 0.5, 2.0, 1e-7
 #: A search ends where the model predicts a smaller gain than this, or than this share of the noise, ...
 WORTHWHILE_GAIN = 0.5
 SMALLEST_GAIN_TO_NOISE = 0.5
