@@ -62,7 +62,7 @@ def walled(known: Known, limit: float, ground: Ground | None) -> tuple[Known, Gr
         return known, ground
     y = known.y.copy()
     y[beyond] = np.inf
-    return replace(known, y=y), ground
+    return replace(known, y=y, before_cliffs=known.y), ground
 
 
 def _ground_of(sample: Sample, low: IndexArray, n: int) -> Ground:

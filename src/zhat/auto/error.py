@@ -32,8 +32,6 @@ SMALLEST_SEEN = 1e-6
 FEWEST_A_TERM = 2
 #: What is known of an integrand all over the cube is known from so many places within it.
 FEWEST_INSIDE = 30.0
-#: A form that leaves more room than this does not know how much there is.
-LARGEST_ROOM = math.log(2.0)
 
 
 def parts_of_error(
@@ -92,8 +90,7 @@ def _still_falling(task: Task, made: Round, there_is: Room) -> float:
         usual = float(np.quantile(first, 0.5, method="higher")) if len(first) > 1 else made.limit
         falling = max(falling, usual)
     falling -= NOISE_SDS * made.sample.noise_std
-    is_known = there_is.n_inside >= FEWEST_INSIDE and there_is.log_gain < LARGEST_ROOM
-    most = there_is.log_gain if is_known else math.inf
+    most = there_is.log_gain if there_is.n_inside >= FEWEST_INSIDE else math.inf
     return max(min(falling, most), 0.0)
 
 

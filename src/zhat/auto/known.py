@@ -35,8 +35,6 @@ class Known:
     y
         λ times the energies, +inf included, which is also what those beyond cliffs are; all with the shift that learned
         noise of the likelihood brings.
-    told
-        The same before any cliffs were seen.
     noise
         The noise variance of each.
     position
@@ -49,18 +47,25 @@ class Known:
         Where evaluations failed, on the unit cube.
     shift
         By how much all are too high for that.
+    before_cliffs
+        What they were before any cliffs were seen; None if none were.
     """
 
     space: Space
     unit: FloatArray
     y: FloatArray
-    told: FloatArray
     noise: FloatArray
     position: IndexArray
     number: IndexArray
     n_asked: int
     failed: FloatArray
     shift: float = 0.0
+    before_cliffs: FloatArray | None = None
+
+    @property
+    def told(self) -> FloatArray:
+        """λ times the energies, those beyond cliffs as well."""
+        return self.y if self.before_cliffs is None else self.before_cliffs
 
     @property
     def lowest(self) -> float:
@@ -131,4 +136,4 @@ def known_of(task: Task, seen: Seen, learned: float = math.nan) -> Known:
     unit, position = seen.unit[ok], np.flatnonzero(ok)
     rows, y, noise = without_repeats(unit, y, noise, task.periodic, ROUNDING, task.quantiles)
     number = seen.number[ok][rows]
-    return Known(space_of(task), unit[rows], y, y, noise, position[rows], number, len(seen), seen.unit[~ok], shift)
+    return Known(space_of(task), unit[rows], y, noise, position[rows], number, len(seen), seen.unit[~ok], shift)
