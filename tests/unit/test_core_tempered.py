@@ -154,3 +154,25 @@ def test_particles_follow_the_distribution_and_tell_its_integral():
     unit = space.unit_of_scores(found.points)
     assert kstest(unit[:, 0], lambda x: np.expm1(-rate * x) / math.expm1(-rate)).pvalue > 1e-4
     assert np.all(np.isfinite(ndtri(unit)))
+
+
+def double_wells(dim, height):
+    """Return heights of independent double wells, so with 2^dim modes, and log of the integral over the cube."""
+
+    def energy(t):
+        return height * np.square((4.0 * t - 2.0) ** 2 - 1.0)
+
+    t = (np.arange(200_000) + 0.5) / 200_000
+    return (lambda unit: np.sum(energy(unit), axis=1)), dim * math.log(np.mean(np.exp(-energy(t))))
+
+
+def test_modes_beside_the_one_that_is_known_are_not_missed():
+    # Particles that start in the known one of 256 modes would outweigh all others: log 256 = 5.5 would be missing.
+    surface, log_integral = double_wells(8, 20.0)
+    mixture = around(Space(8), ndtri(np.full(8, 0.25)), 0.2, anywhere=0.5)
+    for seed in range(4):
+        found = located_target(surface, mixture, np.random.default_rng(seed), THOROUGH).log_integral
+        assert found.method == "smc"
+        assert found.error < 1.0
+        # Four populations tell their error as a t distribution of three degrees of freedom.
+        assert abs(found.value - log_integral) < 6.0 * found.error

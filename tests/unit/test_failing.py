@@ -157,3 +157,13 @@ def test_a_run_that_was_stopped_has_not_converged():
     found = zhat.estimate(failing_where(lambda x: rng.random() < 0.8), SQUARE, 1.0, 128, seed=0)
     assert found.status.startswith("stopped: ")
     assert "converged" not in found.status
+
+
+@pytest.mark.parametrize("dim", [2, 4, 8])
+def test_failures_by_chance_do_not_gather_where_points_are_many_and_unevenly_dense(dim):
+    for seed in range(4):
+        generator = np.random.default_rng(seed)
+        x = np.vstack([sobol(300, dim, seed), 0.4 + 0.03 * generator.standard_normal((700, dim))])
+        by_chance = generator.random(1000)
+        assert not gather(x, by_chance < 0.1)
+        assert gather(x, (by_chance < 0.02) | (x[:, 0] + 0.3 * x[:, 1] > 0.9))

@@ -31,7 +31,7 @@ LOW_SHARE = 0.5
 #: ... and only where they tell: where this share of their variance is left at most.
 LARGEST_LEFT = 0.5
 #: It takes so many of them, and so many more for each axis.
-FEWEST_LOW, FEWEST_AN_AXIS = 2, 2
+FEWEST_LOW, LOW_AN_AXIS = 2, 2
 #: The process is fitted anew whenever the facts have grown by this factor.
 FIT_GROWTH = 1.1
 
@@ -52,7 +52,7 @@ def walled(known: Known, limit: float, ground: Ground | None) -> tuple[Known, Gr
     """
     sample = Sample.of(known, limit)
     low, far = np.flatnonzero(sample.matters), sample.far[np.isfinite(sample.height[sample.far])]
-    if len(far) == 0 or len(low) < FEWEST_LOW + FEWEST_AN_AXIS * sample.space.dim:
+    if len(far) == 0 or len(low) < FEWEST_LOW + LOW_AN_AXIS * sample.space.dim:
         return known, ground
     low = low[thinned(sample.height[low], MOST_FITTED)]
     if ground is None or known.n_asked >= FIT_GROWTH * ground.n:

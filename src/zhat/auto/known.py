@@ -19,7 +19,7 @@ from zhat.protocol.remembered import Seen
 
 #: Places that are nearer to each other than this in natural coordinates are one to a descent, whose smallest region is
 #: far larger: where facts are taken otherwise than when they were asked for, rounding may move its steps.
-SAME_STEP = 1e-8
+SMALLEST_APART = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ class Known:
         It is infinite where the evaluation failed, and None where there was none.
         """
         with_value, failed = (
-            np.all(np.abs(self.space.difference(natural, place)) < SAME_STEP, axis=1) for natural in self._natural
+            np.all(np.abs(self.space.difference(natural, place)) < SMALLEST_APART, axis=1) for natural in self._natural
         )
         if np.any(with_value):
             row = int(np.argmax(with_value))

@@ -21,14 +21,14 @@ from zhat.core.arrays import FloatArray, IndexArray
 
 #: Suspects are predicted worse than this, in sds; at most such a share of all values is.
 SUSPECT_SDS = 2.5
-LARGEST_SHARE = 0.1
+LARGEST_OUTLYING_SHARE = 0.1
 #: The share of values that are outliers, before anything is seen.
 OUTLIER_RATE = 0.01
 #: What the evidence for outliers must exceed that for none by, and by how many sds an outlier is one.
 MUCH_LIKELIER = 5.0
 OUTLIER_SDS = 5.0
 #: Fewer values tell nothing.
-FEWEST = 12
+FEWEST_TO_JUDGE = 12
 
 
 def outliers(made: Round) -> dict[int, float]:
@@ -63,9 +63,9 @@ def _suspects(form: Form, sample: Sample) -> IndexArray:
     sds = np.abs(missed) / np.sqrt(variance)
     looked_at = sample.matters[rows] & (sample.noise[rows] > 0.0)
     rows, sds = rows[looked_at], sds[looked_at]
-    if len(rows) < FEWEST:
+    if len(rows) < FEWEST_TO_JUDGE:
         return rows[:0]
-    worst = np.argsort(-sds, kind="stable")[: int(LARGEST_SHARE * len(sds))]
+    worst = np.argsort(-sds, kind="stable")[: int(LARGEST_OUTLYING_SHARE * len(sds))]
     return rows[worst[sds[worst] > SUSPECT_SDS]]
 
 

@@ -45,6 +45,8 @@ LARGEST_LOG = 30.0
 #: A log ratio is explained that is lower than expected by so many sds at most, if the sd is no larger than the second.
 EXPLAINED_SDS = 2.0
 LARGEST_EXPLAINING_SD = 0.7
+#: Observations are of one and the same place within this distance.
+SAME_POINT = 1e-9
 #: Nodes and weights of an average over a normal variable.
 NODES, WEIGHTS = np.array([-1.0, 0.0, 1.0]), np.array([0.25, 0.5, 0.25])
 
@@ -146,7 +148,7 @@ class Ratios:
         """
         for piece, _, z, bowl in self.parts(unit):
             assert piece.process is not None
-            expected, sd = float(piece.process.mean(z)[0]), math.sqrt(float(piece.process.variance(z)[0]))
+            expected, sd = _of_others(piece.process, z)
             softened = max(height + self.softening + self.lowest - piece.chart.bottom, SMALLEST_SOFTENED)
             if sd < LARGEST_EXPLAINING_SD and math.log(softened / bowl[0]) > expected - EXPLAINED_SDS * sd:
                 return piece.chart.basin
@@ -199,6 +201,15 @@ class Ratios:
         below = -0.5 * away**2 - np.log(log_sd) - np.log(lower)
         above = log_ndtr(-np.log(np.maximum(limit + up, SMALLEST_SOFTENED) / softened) / log_sd)
         return np.asarray(np.sum(np.maximum(np.where(height < limit, below, above), WORST_SCORE), axis=1))
+
+
+def _of_others(process: RatioProcess, z: FloatArray) -> tuple[float, float]:
+    """Return the mean and the sd at one point, given all observations but the one that was made there, if there is."""
+    (told,) = np.nonzero(np.max(np.abs(process.z - z), axis=1) < SAME_POINT)
+    if len(told) == 0:
+        return float(process.mean(z)[0]), math.sqrt(float(process.variance(z)[0]))
+    missed, variance = (column[told[0]] for column in process.leave_one_out())
+    return float(process.v[told[0]] - missed), math.sqrt(float(variance))
 
 
 def owners(charts: Sequence[Chart], space: Space, natural: FloatArray) -> IndexArray:

@@ -22,9 +22,9 @@ STEPS_A_LAP = 3
 LARGEST_SHARE = 0.8
 #: A ridge is so much higher than both ends of the way; a surrogate is asked at so many places of it.
 RIDGE_HEIGHT = 1.0
+N_ON_THE_WAY = 24
 #: The share of the heights that matter below which a descent may be at home: above, a surrogate does not know enough.
 HOME_SHARE = 1.0 / 3.0
-N_ON_THE_WAY = 24
 
 #: Heights in natural coordinates, as far as a surrogate knows them: λ times the energy and the prior's.
 Landscape = Callable[[FloatArray], FloatArray]

@@ -28,7 +28,8 @@ LENGTHSCALES = (0.1, 0.2, 0.4, 0.8, 1.6)
 CONSTANT_VARIANCE = 10.0
 #: The evidence for a region must exceed that for chance by this, as a logarithm.
 DECISIVE = 1.0
-#: Evaluations that are looked at: those that failed, up to half of this many, and the others that are nearest to them.
+#: Evaluations that are looked at: those that failed, up to half of this many, the nearest other one of each, and more
+#: of the others, at even steps.
 MOST_OUTCOMES = 256
 #: Newton's method ends when the log posterior grows by less, or after this many steps.
 NEWTON_TOLERANCE = 1e-10
@@ -78,6 +79,11 @@ def _nearest(x: FloatArray, failed: BoolArray) -> tuple[FloatArray, BoolArray]:
         return x, failed
     bad, good = np.flatnonzero(failed), np.flatnonzero(~failed)
     bad = bad[:: -(-len(bad) // (MOST_OUTCOMES // 2))]
-    distance = np.min(cdist(x[good], x[bad]), axis=1) if len(good) else np.empty(0)
-    kept = np.sort(np.concatenate([bad, good[np.argsort(distance, kind="stable")[: MOST_OUTCOMES - len(bad)]]]))
+    # Of each its own: those that are nearest to any are all where points are dense, and failures elsewhere would seem
+    # to have nothing but failures around them.
+    beside = np.unique(np.argmin(cdist(x[bad], x[good]), axis=1)) if len(good) else np.empty(0, dtype=np.intp)
+    others = np.setdiff1d(np.arange(len(good)), beside)
+    n_others = min(len(others), MOST_OUTCOMES - len(bad) - len(beside))
+    steps = np.linspace(0, len(others) - 1, n_others).astype(int) if n_others else np.empty(0, dtype=np.intp)
+    kept = np.sort(np.concatenate([bad, good[beside], good[others[steps]]]))
     return x[kept], failed[kept]

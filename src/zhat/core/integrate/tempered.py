@@ -13,7 +13,7 @@ import numpy as np
 
 from zhat.core.arrays import FloatArray, Surface
 from zhat.core.integrate.fitted import Weighed, covering, fitted_to, weighed
-from zhat.core.integrate.mixture import Mixture
+from zhat.core.integrate.mixture import Mixture, Part
 from zhat.core.integrate.quadrature import LogIntegral
 from zhat.core.integrate.smc import (
     MAX_STAGES,
@@ -166,12 +166,34 @@ def located_target(surface: Surface, mixture: Mixture, generator: np.random.Gene
     error = math.hypot(found.log_integral.error, 1.0 / len(particles))
     error += max(abs(value - by_particles) - DIFFERENT * population.relative_error, 0.0)
     n_points = population.n_points + found.log_integral.n_points
-    if error < max(population.relative_error, GOOD_ERROR):
+    is_good = error < max(population.relative_error, GOOD_ERROR)
+    best = found.log_integral.value if is_good else population.log_integral
+    if effort.populations > 1 and _misses_modes(height, best, space, generator, effort):
+        return _by_populations(surface, height, _anywhere(space), generator, effort)
+    if is_good:
         return _pool(space, found, LogIntegral(value, error, n_points, found.log_integral.method))
-    if effort.populations < 2:
-        integral = LogIntegral(by_particles, population.relative_error, n_points, "smc")
-        return PoolTarget(particles, surface(particles), np.zeros(len(particles)), integral)
-    return _by_populations(surface, height, start, generator, effort)
+    if effort.populations > 1:
+        return _by_populations(surface, height, start, generator, effort)
+    integral = LogIntegral(by_particles, population.relative_error, n_points, "smc")
+    return PoolTarget(particles, surface(particles), np.zeros(len(particles)), integral)
+
+
+def _anywhere(space: Space) -> Mixture:
+    """Return a mixture that prefers no place."""
+    return Mixture(space, (Part(np.zeros(space.dim), np.eye(space.dim), 1.0),))
+
+
+def _misses_modes(
+    height: Surface, log_integral: float, space: Space, generator: np.random.Generator, effort: Effort
+) -> bool:
+    """Return whether particles that start anywhere find more than an integral has.
+
+    Those that start where the integrand is thought to be outweigh on the way all that would end elsewhere.
+    """
+    population = tempered_particles(
+        height, _anywhere(space), effort.particles, effort.last_sweeps, generator, PATIENT_SWEEPS
+    )
+    return population.log_integral - DIFFERENT * population.relative_error > log_integral + GOOD_ERROR
 
 
 def _by_populations(
