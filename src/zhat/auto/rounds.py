@@ -272,12 +272,12 @@ def _points_of_turn(
 def _exploring_share(task: Task, made: Round, view: View) -> float:
     """Return the share of the next evaluations that further descents have."""
     assert made.models is not None
-    generator = task.generator(Purpose.UNCERTAINTY)
     if made.search.chance_of_new < LITTLE:
         return SMALL_EXPLORING_SHARE
     # What a descent on low ground is about to find is in no uncertainty yet.
     is_low = any(descent.lowest < made.sample.lowest + made.sample.limit for descent in made.search.going)
-    uncertain = surprise(made.tests) * float(np.std(log_integrals(made.models.best, view.target, generator)))
+    plausible = log_integrals(made.models.best, view.target, task.generator(Purpose.UNCERTAINTY))
+    uncertain = surprise(made.tests) * float(np.std(plausible))
     return LARGE_EXPLORING_SHARE if is_low or uncertain < LITTLE else EXPLORING_SHARE
 
 

@@ -169,7 +169,11 @@ def located_target(surface: Surface, mixture: Mixture, generator: np.random.Gene
     is_good = error < max(population.relative_error, GOOD_ERROR)
     best = found.log_integral.value if is_good else population.log_integral
     if effort.populations > 1 and _misses_modes(height, best, space, generator, effort):
-        return _by_populations(surface, height, _anywhere(space), generator, effort)
+        several = _by_populations(surface, height, _anywhere(space), generator, effort)
+        # One population may err by more than it says; several that agree with the points only know less.
+        integral = several.log_integral
+        if not is_good or integral.value - DIFFERENT * integral.error > value:
+            return several
     if is_good:
         return _pool(space, found, LogIntegral(value, error, n_points, found.log_integral.method))
     if effort.populations > 1:
