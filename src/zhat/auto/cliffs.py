@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from zhat.auto.forms import MOST_FITTED, thinned
+from zhat.auto.fitting import LENGTH_LOG_STD, MOST_FITTED, SMALLEST_SPREAD, thinned
 from zhat.auto.known import Known
-from zhat.auto.plain import LENGTH_LOG_STD, SMALLEST_SPREAD, places
 from zhat.auto.sample import Sample
+from zhat.auto.surrogate import Frame
 from zhat.core.arrays import BoolArray, FloatArray, IndexArray
 from zhat.core.gp.fit import LengthscalePrior, Search, spread_and_centre
 from zhat.core.gp.kernels import Covariance
@@ -88,7 +88,7 @@ def _ground_of(sample: Sample, low: IndexArray, n: int) -> Ground:
 def _told(sample: Sample, rows: IndexArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return where heights of the energy are, these, and their noise variances."""
     height = sample.height[rows] + sample.space.log_prior(sample.natural[rows])
-    return places(sample.space, sample.unit[rows]), height, sample.noise[rows]
+    return Frame(sample.space, 0.0, 0.0).coordinates(sample.natural[rows]), height, sample.noise[rows]
 
 
 def _beyond(sample: Sample, low: IndexArray, far: IndexArray, ground: Ground) -> BoolArray:

@@ -7,13 +7,12 @@ import math
 import numpy as np
 
 from zhat.auto.drift import drift
-from zhat.auto.forms import Form
 from zhat.auto.models import surprise
 from zhat.auto.places import first_size
 from zhat.auto.planning import View
 from zhat.auto.plausible import Room, log_integrals, room
-from zhat.auto.ratios import owners
 from zhat.auto.rounds import Round
+from zhat.auto.surrogate import Surrogate, owners
 from zhat.core.arrays import FloatArray
 from zhat.core.gp.trend import n_terms
 from zhat.core.heights.edges import mass_beyond
@@ -53,7 +52,7 @@ def parts_of_error(
     parts = {
         "surrogate_error": wrong * float(np.std(plausible)),
         # Where the energy is known everywhere, it does not matter what was thought before.
-        "drift_error": 0.0 if models.is_exact else drift(made.past[:-1], made.past[-1]),
+        "drift_error": drift(made.past[:-1], made.past[-1]),
         "search_error": _still_falling(task, made, there_is),
         "modes_error": min(made.search.log_unseen(_shares(made, region)), there_is.log_gain),
         "wall_error": 0.0 if best.walls is None else best.walls.relative_error(region.points, region.weights),
@@ -63,7 +62,8 @@ def parts_of_error(
     }
     if task.quantiles:
         parts["edge_error"] = float(np.sum(mass_beyond(best.height, region, task.quantiles)))
-    return 0.5 * unseen + made.known.shift, parts, {"surprise": wrong}
+    low, high = np.quantile(plausible, [0.16, 0.84])
+    return 0.5 * unseen + made.known.shift, parts, {"surprise": wrong, "spread": 0.5 * wrong * float(high - low)}
 
 
 def _shares(made: Round, region: Region) -> FloatArray:
@@ -81,7 +81,7 @@ def _still_falling(task: Task, made: Round, there_is: Room) -> float:
     far below the lowest as most of the first ones, which lie anywhere, are above it.
     """
     assert made.models is not None
-    if made.search.basins[0].descent.ended or made.models.is_exact:
+    if made.search.basins[0].descent.ended:
         return 0.0
     height, position = made.sample.height, made.known.position
     early, first = (height[np.isfinite(height) & (position < n)] for n in (0.5 * made.n, first_size(task)))
@@ -94,7 +94,7 @@ def _still_falling(task: Task, made: Round, there_is: Room) -> float:
     return max(min(falling, most), 0.0)
 
 
-def _log_unseen_share(form: Form, made: Round, view: View) -> float:
+def _log_unseen_share(form: Surrogate, made: Round, view: View) -> float:
     """Return by how much log Z would be larger if the surrogate were right where evaluations fail."""
     failing = made.known.failing
     assert failing is not None

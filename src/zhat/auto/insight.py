@@ -68,7 +68,7 @@ def left_out(task: Task, made: Round) -> OutOfSample:
     assert models is not None
     rows, missed, variance = models.best.left_out()
     # Of far heights it is only told that they are far.
-    kept = np.flatnonzero(models.sample.matters[rows] | models.is_exact)
+    kept = np.flatnonzero(models.sample.matters[rows])
     kept = kept[np.argsort(rows[kept], kind="stable")] if len(kept) >= FEWEST_LEFT_OUT else kept[:0]
     rows, missed, sd = rows[kept], missed[kept], np.sqrt(np.maximum(variance[kept], SMALLEST_SD**2))
     return OutOfSample(

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from zhat.auto.forms import Form, deviations
-from zhat.auto.models import Models, fit_models, surprise
+from zhat.auto.models import fit_models, surprise
 from zhat.auto.rounds import Round
 from zhat.auto.sample import Sample
+from zhat.auto.surrogate import Surrogate, deviations
 from zhat.core.arrays import FloatArray, IndexArray, Surface, blocks
 from zhat.core.logspace import effective_sample_size
 from zhat.core.space.candidates import nearest_volumes
@@ -46,7 +46,7 @@ class FormRung:
     than these heights matter; ``shift`` takes heights to those above the lowest energy, and ``scale`` is the task's λ.
     """
 
-    forms: tuple[Form, ...]
+    forms: tuple[Surrogate, ...]
     sample: Sample
     inflation: float
     inverse_temperature: float
@@ -80,7 +80,7 @@ class FormRung:
 
 
 def draws_of(
-    form: Form, x: FloatArray, places: IndexArray, inflation: float, n: int, generator: np.random.Generator
+    form: Surrogate, x: FloatArray, places: IndexArray, inflation: float, n: int, generator: np.random.Generator
 ) -> FloatArray:
     """Return ``n`` draws of heights: at some rows of ``x``, and at the others what is expected given these."""
     known = form.covariance(x[places], x[places])
@@ -100,7 +100,7 @@ def landscape_of(task: Task, made: Round) -> Landscape:
     models, lowest, scale = made.models, made.known.lowest, task.inverse_temperature
     assert models is not None
     sample, ratio = models.sample, 1.0
-    forms: tuple[Form, ...] = (models.best,)
+    forms: tuple[Surrogate, ...] = (models.best,)
     shift, wrong = sample.lowest - lowest, surprise(made.tests)
     rungs = [FormRung(forms, sample, wrong, scale, scale, shift)]
     # What is beyond a cliff matters at a smaller λ.
@@ -108,7 +108,7 @@ def landscape_of(task: Task, made: Round) -> Landscape:
     while len(rungs) < MOST_RUNGS and np.any(np.isfinite(sample.height[sample.far])):
         sample, ratio = replace(sample, limit=LADDER_STEP * sample.limit), ratio / LADDER_STEP
         models = fit_models(sample, made.charts, None, True, ())
-        forms, wrong = _plausible(models), _left_out_inflation(sample, models.best, ratio)
+        forms, wrong = (models.best,), _left_out_inflation(sample, models.best, ratio)
         rungs.append(FormRung(forms, sample, wrong, ratio * scale, scale, shift))
     walls = [one.height for one in (forms[0].walls, made.known.failing) if one is not None]
 
@@ -116,19 +116,10 @@ def landscape_of(task: Task, made: Round) -> Landscape:
         return np.asarray(np.sum([wall(x) for wall in walls], axis=0))
 
     found = _stitched(rungs, (lowest - made.known.shift) / scale, height if walls else None, task.seed)
-    return replace(found, is_exact=made.models is not None and made.models.is_exact)
+    return found
 
 
-def _plausible(models: Models) -> tuple[Form, ...]:
-    """Return the form with the most evidence, and the best one that is rougher than any number of derivatives allow.
-
-    Evidence is mostly of places where many looked, and says little of how smooth the energy is where few did.
-    """
-    rough = models.plain.rougher() if models.plain else None
-    return (models.best,) if rough is None or rough.kinds == models.best.kinds else (models.best, rough)
-
-
-def _left_out_inflation(sample: Sample, form: Form, ratio: float) -> float:
+def _left_out_inflation(sample: Sample, form: Surrogate, ratio: float) -> float:
     """Return what the sds of a form should be multiplied by at a λ that is ``ratio`` times as large; at least 1.
 
     It is told by how badly each height that is left out is predicted, which counts by the integrand in the part of the

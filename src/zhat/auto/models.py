@@ -9,15 +9,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from zhat.auto.charts import Chart
-from zhat.auto.forms import LARGEST_SQUARE, Form
+from zhat.auto.fitting import fit_plain, fit_ratios
 from zhat.auto.known import Known
-from zhat.auto.plain import Plain, fit_plain
-from zhat.auto.ratios import Ratios, fit_ratios
 from zhat.auto.sample import Sample
+from zhat.auto.surrogate import Surrogate
 from zhat.core.arrays import BoolArray, FloatArray, IndexArray
+from zhat.core.gp.process import GaussianProcess
 
 #: The score of a form that made no prediction where the other did.
 NO_PREDICTION = np.array([-1e3])
+#: A log ratio is explained that is lower than expected by so many sds at most, if the sd is no larger than the second.
+EXPLAINED_SDS = 2.0
+LARGEST_EXPLAINING_SD = 0.7
+#: Observations are of one and the same place within this distance.
+SAME_POINT = 1e-9
+#: A square of a standardised error counts as at most this.
+LARGEST_SQUARE = 100.0
 #: An error counts as at most this.
 LARGEST_MISS = 50.0
 #: What is predicted to the last bit has no standardised error.
@@ -68,32 +75,25 @@ class Verdict:
 
 @dataclass(frozen=True, eq=False)
 class Models:
-    """Both forms, fitted to the same heights; the plain one is None where there is nothing to fit it to."""
+    """Both surrogates, fitted to the same heights, and the name of the one that is believed."""
 
     sample: Sample
-    ratios: Ratios
-    plain: Plain | None
+    forms: tuple[Surrogate, ...]
     chosen: str
 
-    @property
-    def forms(self) -> tuple[Form, ...]:
-        """Those there are."""
-        return (self.ratios,) if self.plain is None else (self.ratios, self.plain)
+    def named(self, name: str) -> Surrogate | None:
+        """Return the one of that name, if there is one."""
+        return next((form for form in self.forms if form.name == name), None)
 
     @property
-    def best(self) -> Form:
+    def best(self) -> Surrogate:
         """The one that is believed."""
-        return self.plain if self.chosen == "plain" and self.plain is not None else self.ratios
+        return next(form for form in self.forms if form.name == self.chosen)
 
     @property
-    def is_exact(self) -> bool:
-        """Whether the energy is known everywhere."""
-        return self.plain is not None and self.plain.is_exact
-
-    @property
-    def other(self) -> Form | None:
+    def other(self) -> Surrogate | None:
         """The other one."""
-        return next((form for form in self.forms if form is not self.best), None)
+        return next((form for form in self.forms if form.name != self.chosen), None)
 
     def test(self, known: Known, places: IndexArray, drawn: BoolArray) -> Verdict:
         """Return what comes of the predictions at these places of what is known now."""
@@ -109,19 +109,17 @@ class Models:
 def fit_models(
     sample: Sample, charts: Sequence[Chart], before: Models | None, anew: bool, tests: Sequence[Verdict]
 ) -> Models:
-    """Return both forms fitted to a sample; ``anew`` compares all kinds of processes."""
-    ratios = fit_ratios(sample, list(charts), before.ratios if before else None, anew or before is None)
-    plain = fit_plain(sample, before.plain if before else None, anew or before is None or before.plain is None)
-    if plain is None:
-        return Models(sample, ratios, None, ratios.name)
-    chosen = plain.name if plain.is_exact else believed((ratios, plain), tests)
-    return Models(sample, ratios, plain, chosen)
+    """Return both surrogates fitted to a sample; ``anew`` compares all kinds of processes."""
+    ratios = fit_ratios(sample, charts, before.named("ratios") if before else None, anew)
+    plain = fit_plain(sample, before.named("plain") if before else None, anew)
+    forms = tuple(form for form in (ratios, plain) if form is not None)
+    return Models(sample, forms, believed(forms, tests))
 
 
-def believed(forms: Sequence[Form], tests: Sequence[Verdict]) -> str:
-    """Return the name of the form whose recent predictions were better; of the more evidence, while there are none.
+def believed(forms: Sequence[Surrogate], tests: Sequence[Verdict]) -> str:
+    """Return the name of the one whose recent predictions were better; of the more evidence, while there are none.
 
-    Each form's sds are multiplied by what makes the best of them: one that is nearer, but too sure, is still nearer.
+    The sds of each are multiplied by what makes the best of them: one that is nearer, but too sure, is still nearer.
     """
     recent = tests[len(tests) // 2 :]
     scores = {
@@ -133,7 +131,30 @@ def believed(forms: Sequence[Form], tests: Sequence[Verdict]) -> str:
     return max(scores, key=lambda name: scores[name])
 
 
-def knows_nothing(form: Form, unit: FloatArray) -> bool:
+def explained(ratios: Surrogate | None, unit: FloatArray, height: float) -> int | None:
+    """Return the basin of the bowl that a point belongs to, if its height is no lower than what is expected there.
+
+    None where it is, or where nothing is known of how high it should be.
+    """
+    for piece, _, natural in ratios.parts(unit) if ratios else ():
+        assert piece.frame.chart is not None
+        value = piece.frame.values(natural, np.array([height]))[0]
+        expected, sd = _of_others(piece.process, piece.frame.coordinates(natural))
+        if sd < LARGEST_EXPLAINING_SD and value > expected - EXPLAINED_SDS * sd:
+            return piece.frame.chart.basin
+    return None
+
+
+def _of_others(process: GaussianProcess, x: FloatArray) -> tuple[float, float]:
+    """Return the mean and the sd at one point, given all observations but the one that was made there, if there is."""
+    (told,) = np.nonzero(np.max(np.abs(process.x - x), axis=1) < SAME_POINT)
+    if len(told) == 0:
+        return float(process.mean(x)[0]), math.sqrt(float(process.variance(x)[0]))
+    missed, variance = (column[told[0]] for column in process.leave_one_out())
+    return float(process.y[told[0]] - missed), math.sqrt(float(variance))
+
+
+def knows_nothing(form: Surrogate, unit: FloatArray) -> bool:
     """Return whether a form knows next to nothing of the heights at most of its own draws."""
     return float(np.median(form.sd(unit))) > EXTRAPOLATED_SD
 

@@ -13,10 +13,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from zhat.auto.forms import Form
 from zhat.auto.models import fit_models
 from zhat.auto.rounds import Round
 from zhat.auto.sample import Sample
+from zhat.auto.surrogate import Surrogate
 from zhat.core.arrays import FloatArray, IndexArray
 
 #: Suspects are predicted worse than this, in sds; at most such a share of all values is.
@@ -57,7 +57,7 @@ def outliers(made: Round) -> dict[int, float]:
     return {int(position): float(by) for position, by in zip(positions, sds, strict=True) if by > OUTLIER_SDS}
 
 
-def _suspects(form: Form, sample: Sample) -> IndexArray:
+def _suspects(form: Surrogate, sample: Sample) -> IndexArray:
     """Return the rows of noisy values that matter and are predicted worst by the others."""
     rows, missed, variance = form.left_out()
     sds = np.abs(missed) / np.sqrt(variance)
@@ -69,7 +69,7 @@ def _suspects(form: Form, sample: Sample) -> IndexArray:
     return rows[worst[sds[worst] > SUSPECT_SDS]]
 
 
-def _sds(form: Form, sample: Sample, rows: IndexArray) -> FloatArray:
+def _sds(form: Surrogate, sample: Sample, rows: IndexArray) -> FloatArray:
     """Return by how many sds these heights miss what a form that does not know them says of the energy."""
     unit = sample.unit[rows]
     energy = sample.height[rows] + sample.space.log_prior(sample.natural[rows])

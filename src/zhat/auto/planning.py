@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from zhat.auto.charts import Chart, chart_of_draws, chart_refitted, largest_mass
-from zhat.auto.forms import Form
 from zhat.auto.places import are_among
-from zhat.auto.ratios import owners
 from zhat.auto.sample import Sample
+from zhat.auto.surrogate import Surrogate, owners
 from zhat.core.arrays import BoolArray, FloatArray, Surface
 from zhat.core.heights.walls import Walls
 from zhat.core.integrate.mixture import Mixture, Part
@@ -73,7 +72,7 @@ class View:
     doubtful: FloatArray
 
 
-def surface_of(heights: Surface, form: Form, failing: Walls | None = None) -> Surface:
+def surface_of(heights: Surface, form: Surrogate, failing: Walls | None = None) -> Surface:
     """Return heights of a form with the walls that it sees, and those around where evaluations fail."""
 
     def surface(unit: FloatArray) -> FloatArray:
@@ -88,7 +87,7 @@ def surface_of(heights: Surface, form: Form, failing: Walls | None = None) -> Su
 
 
 def view_of(
-    best: Form,
+    best: Surrogate,
     sample: Sample,
     charts: Sequence[Chart],
     generator: np.random.Generator,
@@ -112,7 +111,7 @@ def view_of(
     return View(target, log_integral, draws, np.unique(points[resampled(log_weights, generator)], axis=0))
 
 
-def _expected(form: Form, target: Target, n: int) -> LogIntegral:
+def _expected(form: Surrogate, target: Target, n: int) -> LogIntegral:
     """Return the log integral of what is expected of e^{−height}, given that of the median heights.
 
     A median costs a form next to nothing, an sd much. So heights are integrated by their medians, and what an sd adds
@@ -124,7 +123,7 @@ def _expected(form: Form, target: Target, n: int) -> LogIntegral:
     return replace(found, value=found.value + log_mean_exp(gain), error=math.hypot(found.error, error))
 
 
-def _doubt(form: Form, unit: FloatArray) -> FloatArray:
+def _doubt(form: Surrogate, unit: FloatArray) -> FloatArray:
     """Return minus the logarithm of how much larger the integrand would be if heights were lower by some sds."""
     median, lower = form.height(unit), form.optimistic(unit, OPTIMISM)
     return np.asarray(lower - np.log(np.maximum(-np.expm1(lower - median), SMALLEST_DOUBT)))
@@ -152,7 +151,7 @@ def n_drawn(n: int) -> int:
 
 
 def next_points(
-    best: Form,
+    best: Surrogate,
     sample: Sample,
     view: View,
     n: int,
@@ -177,7 +176,7 @@ def next_points(
     return np.vstack([drawn, candidates[telling]])
 
 
-def _most_telling(form: Form, points: FloatArray, chance: FloatArray, view: View, n: int, noise: float) -> list[int]:
+def _most_telling(form: Surrogate, points: FloatArray, chance: FloatArray, view: View, n: int, noise: float) -> list[int]:
     """Return the points that take most off the variance of an integral, to first order: of one of two in turn.
 
     They are that of the integrand as it is expected, and what that would gain at best; of the latter tell points that

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zhat.auto.forms import Form
 from zhat.auto.models import Models
 from zhat.auto.planning import View
+from zhat.auto.surrogate import Surrogate
 from zhat.core.arrays import FloatArray, sobol
 from zhat.core.integrate.target import Target, evenly_spread
 from zhat.core.logspace import effective_sample_size
@@ -22,7 +22,7 @@ ROOM_SDS = 2.0
 N_ANYWHERE = 1024
 
 
-def log_integrals(form: Form, target: Target, generator: np.random.Generator) -> FloatArray:
+def log_integrals(form: Surrogate, target: Target, generator: np.random.Generator) -> FloatArray:
     """Return log Z of plausible functions, relative to that of the surface that the target is of.
 
     Half of the nodes follow the integrand, and half its root: what functions disagree on may lie where it is small.
@@ -56,9 +56,10 @@ def room(models: Models, view: View, wrong: float, generator: np.random.Generato
 
     Only the plain form knows anything of what is far from all bowls: where it is not believed there is no end to it.
     """
-    if models.plain is None or models.best is not models.plain:
+    plain = models.best
+    if plain.name != "plain":
         return Room(math.inf, 0.0)
     anywhere = sobol(N_ANYWHERE, models.sample.space.dim, generator)
-    at_best, expected = models.plain.optimistic(anywhere, ROOM_SDS * wrong), models.plain.expected(anywhere)
+    at_best, expected = plain.optimistic(anywhere, ROOM_SDS * wrong), plain.expected(anywhere)
     gain = np.exp(-at_best - view.log_integral.value) - np.exp(-expected - view.log_integral.value)
     return Room(math.log1p(max(float(np.mean(gain)), 0.0)), effective_sample_size(-expected))

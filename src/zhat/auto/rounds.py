@@ -15,7 +15,7 @@ from zhat.auto.charts import Chart, chart_of_descent, largest_mass
 from zhat.auto.cliffs import Ground, walled
 from zhat.auto.drift import Looked
 from zhat.auto.known import Known, known_of
-from zhat.auto.models import Models, Verdict, fit_models, knows_nothing, surprise
+from zhat.auto.models import Models, Verdict, explained, fit_models, knows_nothing, surprise
 from zhat.auto.places import LIKELY_TO_FAIL, are_among, first_size, later_places
 from zhat.auto.planning import View, charts_after, n_drawn, next_points, view_of
 from zhat.auto.plausible import log_integrals
@@ -194,10 +194,12 @@ def _exploring(task: Task, made: Round, models: Models) -> Round:
         unit = sample.space.unit_of_natural(natural)
         return np.asarray(best.optimistic(unit, -1.0) - sample.space.log_prior(natural) + lowest)
 
-    def explained(natural: FloatArray, height: float) -> int | None:
-        return models.ratios.explaining(sample.space.unit_of_natural(natural[None, :].copy()), height - lowest)
+    def belongs_to(natural: FloatArray, height: float) -> int | None:
+        place = natural[None, :].copy()
+        of_energy = height - lowest + float(sample.space.log_prior(place)[0])
+        return explained(models.named("ratios"), sample.space.unit_of_natural(place), of_energy)
 
-    search = made.search.explored(sample, made.known, landscape, explained, _fresh_start(task, made))
+    search = made.search.explored(sample, made.known, landscape, belongs_to, _fresh_start(task, made))
     new = range(len(made.search.basins), len(search.basins))
     charts = (chart_of_descent(search.basins[number].descent, sample, number) for number in new)
     return replace(made, search=search, charts=(*made.charts, *charts))

@@ -19,7 +19,7 @@ from zhat.core.space.natural import Space
 N_STARTS = 4
 STEPS_A_LAP = 3
 #: The share of the budget that may be spent when the first search ends.
-LARGEST_SHARE = 0.8
+LARGEST_SHARE = 0.5
 #: A ridge is so much higher than both ends of the way; a surrogate is asked at so many places of it.
 RIDGE_HEIGHT = 1.0
 N_ON_THE_WAY = 24

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from zhat.auto.charts import Chart
-from zhat.auto.forms import Form, LeftOut
 from zhat.auto.models import fit_models
 from zhat.auto.sample import Sample
+from zhat.auto.surrogate import LeftOut, Surrogate
 from zhat.core.arrays import FloatArray
 from zhat.core.heights.walls import Walls
 
@@ -22,7 +22,7 @@ LARGEST_GAIN = 0.5
 class Tempered:
     """A form whose heights are ``ratio`` times those of another one."""
 
-    form: Form
+    form: Surrogate
     ratio: float
 
     @property
@@ -85,7 +85,7 @@ class Tempered:
         return self.form.log_scores(unit, height / ratio, noise / ratio**2, limit / ratio)
 
 
-def tempered(sample: Sample, charts: Sequence[Chart], ratio: float) -> tuple[Form, Sample]:
+def tempered(sample: Sample, charts: Sequence[Chart], ratio: float) -> tuple[Surrogate, Sample]:
     """Return a form of ``ratio`` times the heights that it knows up to the limit, and its sample.
 
     What the believed form takes for far may matter there: another one is fitted, which knows higher ones.

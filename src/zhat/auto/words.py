@@ -17,8 +17,7 @@ DRIFT_WORTH_A_WORD = 0.1
 def notes_on(task: Task, made: Round, parts: dict[str, float], wrong: float) -> tuple[str, ...]:
     """Return what a user should know about the number, a sentence each."""
     sample = made.sample
-    is_exact = made.models is not None and made.models.is_exact
-    notes = [] if is_exact else few_are_low(task, int(sample.matters.sum()), len(sample.height))
+    notes = few_are_low(task, int(sample.matters.sum()), len(sample.height))
     notes = notes or still_falling(parts["search_error"])
     notes += beyond_edges(parts.get("edge_error", 0.0))
     if parts["drift_error"] > DRIFT_WORTH_A_WORD:

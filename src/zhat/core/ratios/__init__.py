@@ -1,1 +1,0 @@
-"""Gaussian processes for the log ratio of an energy's height to that of a bowl."""
