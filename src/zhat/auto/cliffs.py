@@ -20,7 +20,7 @@ from zhat.core.arrays import BoolArray, FloatArray, IndexArray
 from zhat.core.gp.fit import LengthscalePrior, Search, spread_and_centre
 from zhat.core.gp.kernels import Covariance
 from zhat.core.gp.process import GaussianProcess
-from zhat.core.gp.trend import TrendName, n_terms
+from zhat.core.gp.trend import Trend, n_terms
 from zhat.core.space.torus import columns
 
 #: The smoothness of low heights that is believed here.
@@ -41,7 +41,7 @@ class Ground:
     """What is fitted of the process of low heights, and how many facts there were."""
 
     kernel: Covariance
-    trend: TrendName
+    trend: Trend
     n: int
 
 
@@ -68,7 +68,7 @@ def walled(known: Known, limit: float, ground: Ground | None) -> tuple[Known, Gr
 def _ground_of(sample: Sample, low: IndexArray, n: int) -> Ground:
     """Return the process with the most evidence of low heights: about a constant or about a quadratic."""
     x, y, noise = _told(sample, low)
-    trends: list[TrendName] = ["constant"]
+    trends: list[Trend] = ["constant"]
     if len(low) > n_terms("quadratic", x.shape[1]) + sample.space.dim + 1:
         trends.append("quadratic")
     spread, centre = spread_and_centre(y, "constant")
@@ -76,7 +76,7 @@ def _ground_of(sample: Sample, low: IndexArray, n: int) -> Ground:
     prior = LengthscalePrior(math.sqrt(float(np.sum(np.var(x, axis=0)))) or 1.0, LENGTH_LOG_STD)
     groups = columns(sample.space.dim, sample.space.periodic)
 
-    def fitted(trend: TrendName) -> tuple[float, Ground]:
+    def fitted(trend: Trend) -> tuple[float, Ground]:
         search = Search(x, (y - centre) / spread, spread, NU, noise, trend, "isotropic", prior, groups)
         kernel = search.run(quick=True).kernel
         evidence = GaussianProcess.condition(kernel, x, y, noise, trend).profile_log_likelihood()

@@ -176,7 +176,9 @@ def next_points(
     return np.vstack([drawn, candidates[telling]])
 
 
-def _most_telling(form: Surrogate, points: FloatArray, chance: FloatArray, view: View, n: int, noise: float) -> list[int]:
+def _most_telling(
+    form: Surrogate, points: FloatArray, chance: FloatArray, view: View, n: int, noise: float
+) -> list[int]:
     """Return the points that take most off the variance of an integral, to first order: of one of two in turn.
 
     They are that of the integrand as it is expected, and what that would gain at best; of the latter tell points that

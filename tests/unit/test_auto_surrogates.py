@@ -1,4 +1,4 @@
-"""The two forms of surrogate: what they make of heights that they know everything, little or nothing of."""
+"""Surrogates: what they make of heights that they know everything, little or nothing of."""
 
 import math
 
@@ -8,11 +8,10 @@ from scipy.special import ndtr
 from scipy.stats import norm
 
 from zhat.auto.charts import Chart, chart_of_descent, chart_of_draws, chart_refitted
-from zhat.auto.forms import INFLATIONS, deviations, thinned
+from zhat.auto.fitting import fit_plain, fit_ratios, thinned
 from zhat.auto.known import Known
 from zhat.auto.models import Verdict, believed, fit_models, knows_nothing, surprise
-from zhat.auto.plain import fit_plain
-from zhat.auto.ratios import fit_ratios, owners
+from zhat.auto.surrogate import INFLATIONS, deviations, owners
 from zhat.auto.sample import Sample, smallest_limit
 from zhat.core.search.trust_region import Descent
 from zhat.core.space.natural import Space
@@ -269,7 +268,7 @@ def test_nothing_is_believed_far_below_all_that_was_seen():
     sample = sample_of(space, unit, energy)
     beyond = np.array([[1.0, 0.5], [0.9, 0.1]])
     form = fit_plain(sample, None, True)
-    assert np.all(form.process.mean(beyond) < -sample.softening - 5.0)
+    assert np.all(form.pieces[0].process.mean(beyond) < -sample.softening - 5.0)
     for heights in (form.height(beyond), form.expected(beyond), form.optimistic(beyond, 3.0)):
         assert heights == pytest.approx(np.full(2, -sample.softening))
     assert np.min(form.draws(beyond, 50, np.random.default_rng(0))) >= -sample.softening - 1e-9

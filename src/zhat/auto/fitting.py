@@ -1,0 +1,205 @@
+"""Fits surrogates: which kind of process a frame has, and what it is told of heights that do not matter."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg import LinAlgError
+
+from zhat.auto.charts import Chart
+from zhat.auto.sample import Sample
+from zhat.auto.surrogate import Frame, Kind, Piece, Surrogate, owners
+from zhat.core.arrays import BoolArray, FloatArray, IndexArray
+from zhat.core.gp.fit import SMOOTHNESSES, LengthscalePrior, Search, spread_and_centre
+from zhat.core.gp.kernels import Covariance
+from zhat.core.gp.process import GaussianProcess
+from zhat.core.gp.trend import n_terms
+from zhat.core.heights.walls import Walls
+
+#: Hyperparameters are fitted to at most this many heights, and not to fewer than this on the cube.
+MOST_FITTED = 256
+FEWEST = 4
+#: The prior of lengthscales: the sd of the logarithm. The median is the spread of what matters.
+LENGTH_LOG_STD = 1.5
+#: Heights that are all the same have at least this spread.
+SMALLEST_SPREAD = 1e-9
+#: It takes so many heights for each term of a quadratic trend.
+FEWEST_A_TERM = 2
+#: A far height is believed to be as high as the limit within this share of it; a higher one the more loosely, by this
+#: share of what it is above. That is settled in so many passes.
+LIMIT_SHARE = 0.1
+LOOSENESS = 0.5
+PASSES = 3
+#: A height that should be low by so many sds of what a process predicts, and is far, lies beyond a cliff.
+CLIFF_SDS = 3.0
+
+
+def fit_plain(sample: Sample, before: Surrogate | None, anew: bool) -> Surrogate | None:
+    """Return the process of heights on the cube; None if there are too few.
+
+    ``before`` is where hyperparameters were last; ``anew`` compares all kinds, which otherwise stay what they were.
+    """
+    if np.sum(sample.matters) < FEWEST:
+        return None
+    frame = Frame(sample.space, sample.lowest, sample.softening)
+    return _surrogate("plain", sample, [frame], np.zeros(len(sample.height), dtype=np.intp), before, anew)
+
+
+def fit_ratios(sample: Sample, charts: Sequence[Chart], before: Surrogate | None, anew: bool) -> Surrogate | None:
+    """Return the processes of log ratios to bowls."""
+    owner, found = owners(charts, sample.space, sample.natural), []
+    for number, chart in enumerate(charts):
+        mine = sample.height[(owner == number) & sample.matters]
+        bottom = sample.lowest + float(np.min(mine, initial=sample.limit))
+        found.append(replace(chart, bottom=bottom))
+    frames = [Frame(sample.space, sample.lowest, sample.softening, chart) for chart in found]
+    return _surrogate("ratios", sample, frames, owner, before, anew)
+
+
+def _surrogate(
+    name: str, sample: Sample, frames: Sequence[Frame], owner: IndexArray, before: Surrogate | None, anew: bool
+) -> Surrogate | None:
+    """Return the pieces of all frames, of those heights that belong to each; None if none can be fitted."""
+    pieces: list[Piece | None] = []
+    cliffs = [np.empty(0, dtype=np.intp)]
+    for number, frame in enumerate(frames):
+        old = before.pieces[number] if before is not None and number < len(before.pieces) else None
+        piece, beyond = _fit_piece(sample, frame, owner == number, old, anew)
+        pieces.append(piece)
+        cliffs.append(beyond)
+    if all(piece is None for piece in pieces):
+        return None
+    charts = tuple(frame.chart for frame in frames if frame.chart is not None)
+    return Surrogate(name, sample.space, tuple(pieces), charts, _walls_of(sample, np.concatenate(cliffs)))
+
+
+def _fit_piece(
+    sample: Sample, frame: Frame, mine: BoolArray, old: Piece | None, anew: bool
+) -> tuple[Piece | None, IndexArray]:
+    """Return the piece of one frame, and its points beyond cliffs."""
+    matters = np.flatnonzero(mine & sample.matters)
+    if len(matters) == 0:
+        # A bowl above all that matters: what is there is as good as a wall.
+        return None, np.flatnonzero(mine)
+    told = Told.of(sample, frame)
+    choice = _chosen(told, matters[thinned(sample.height[matters], MOST_FITTED)], old, anew)
+    if choice is None:
+        return None, np.empty(0, dtype=np.intp)
+    kind, kernels, score = choice
+    process, rows, cliffs = _settled(sample, told, np.flatnonzero(mine & ~sample.matters), matters, kernels[kind], kind)
+    return Piece(frame, process, kind, score * len(matters) / min(len(matters), MOST_FITTED), kernels, rows), cliffs
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """A sample in a frame: where its points are, their values, at the limit for far ones, and the variances of these."""
+
+    frame: Frame
+    x: FloatArray
+    values: FloatArray
+    noise: FloatArray
+    slopes: FloatArray
+
+    @classmethod
+    def of(cls, sample: Sample, frame: Frame) -> Told:
+        natural = sample.natural
+        heights = np.minimum(sample.height, sample.limit) + sample.space.log_prior(natural)
+        values = frame.values(natural, heights)
+        slopes = frame.slopes(natural, values)
+        noise = np.where(sample.matters, sample.noise, (LIMIT_SHARE * sample.limit) ** 2) / slopes**2
+        return cls(frame, frame.coordinates(natural), values, noise, slopes)
+
+
+def _chosen(
+    told: Told, rows: IndexArray, old: Piece | None, anew: bool
+) -> tuple[Kind, dict[Kind, Covariance], float] | None:
+    """Return the kind of process with the most evidence, the kernels of all, and its evidence, as that of heights."""
+    x, values, noise = told.x[rows], told.values[rows], told.noise[rows]
+    spread, centre = spread_and_centre(values, "constant")
+    spread = max(spread, SMALLEST_SPREAD)
+    size = math.sqrt(float(np.sum(np.var(x, axis=0)))) or 1.0
+    prior, groups = LengthscalePrior(size, LENGTH_LOG_STD), told.frame.groups
+    kernels, scores = dict(old.kernels) if old else {}, {}
+
+    def try_kind(kind: Kind) -> None:
+        terms = n_terms(kind.trend, x.shape[1])
+        if kind in scores or (kind.trend == "quadratic" and len(rows) < FEWEST_A_TERM * terms):
+            return
+        search = Search(
+            x, (values - centre) / spread, spread, kind.nu, noise, kind.trend, kind.structure, prior, groups
+        )
+        with contextlib.suppress(LinAlgError):
+            kernel = search.run(kernels.get(kind), quick=True).kernel
+            process = GaussianProcess.condition(kernel, x, values, noise, kind.trend)
+            parameters = search.parameters_of(kernel)
+            kernels[kind] = kernel
+            score = process.profile_log_likelihood() + search.log_prior(parameters)
+            scores[kind] = score - 0.5 * (len(parameters) + terms) * math.log(len(rows))
+
+    def best() -> Kind:
+        return max(scores, key=lambda kind: scores[kind])
+
+    if anew or old is None:
+        for nu in SMOOTHNESSES:
+            try_kind(Kind(nu))
+        if scores and len(groups) > 1:
+            smooth = best()
+            try_kind(replace(smooth, structure="per-axis"))
+            try_kind(replace(smooth, structure="additive"))
+        if scores and told.frame.chart is None and not told.frame.space.periodic:
+            # What is about a bowl is left to the process by what differs from one.
+            try_kind(replace(best(), trend="quadratic"))
+    else:
+        try_kind(old.kind)
+    if not scores:
+        return None
+    chosen = best()
+    return chosen, kernels, scores[chosen] - float(np.sum(np.log(told.slopes[rows])))
+
+
+def _settled(
+    sample: Sample, told: Told, far: IndexArray, matters: IndexArray, kernel: Covariance, kind: Kind
+) -> tuple[GaussianProcess, IndexArray, IndexArray]:
+    """Return a process of what is to be believed of heights, of which, and which of them lie beyond a cliff.
+
+    Those that matter are believed as they are. Of the others it is known that they are at least as high as the limit.
+    They are told to be as high as the process itself expects, but no lower than the limit, and the more loosely the
+    higher that is; unless they should be far lower, and are beyond a cliff.
+    """
+    x, values, noise = told.x, told.values, told.noise
+    process = GaussianProcess.condition(kernel, x[matters], values[matters], noise[matters], kind.trend)
+    rows, cliffs = matters, far[:0]
+    for _ in range(PASSES if len(far) else 0):
+        mean, sd = process.mean(x[far]), np.sqrt(process.variance(x[far]))
+        is_cliff = (mean + CLIFF_SDS * sd < values[far]) | ~np.isfinite(sample.height[far])
+        cliffs, kept = far[is_cliff], far[~is_cliff]
+        expected = np.maximum(mean[~is_cliff], values[kept])
+        slack = np.sqrt(noise[kept]) + LOOSENESS * (expected - values[kept])
+        rows = np.concatenate([matters, kept])
+        variances = np.concatenate([noise[matters], slack**2])
+        process = GaussianProcess.condition(
+            kernel, x[rows], np.concatenate([values[matters], expected]), variances, kind.trend
+        )
+    return process, rows, cliffs
+
+
+def _walls_of(sample: Sample, cliffs: IndexArray) -> Walls | None:
+    """Return the walls between heights that matter and those beyond cliffs."""
+    if len(cliffs) == 0:
+        return None
+    kept = np.concatenate([np.flatnonzero(sample.matters), cliffs])
+    inside = np.repeat([True, False], [len(kept) - len(cliffs), len(cliffs)])
+    return Walls.around(sample.unit[kept], inside, sample.space.periodic)
+
+
+def thinned(height: FloatArray, most: int) -> IndexArray:
+    """Return at most so many rows: the lowest half of them, and others at even steps."""
+    if len(height) <= most:
+        return np.arange(len(height))
+    order, half = np.argsort(height, kind="stable"), most // 2
+    others = order[half:]
+    return np.sort(np.concatenate([order[:half], others[np.linspace(0, len(others) - 1, most - half).astype(int)]]))
