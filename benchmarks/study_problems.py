@@ -16,7 +16,7 @@ from scipy.special import gammaln
 from zhat import problems
 from zhat.core.arrays import FloatArray, blocks, tensor_grid
 from zhat.core.integrate.quadrature import LogIntegral
-from zhat.core.integrate.target import narrow_target
+from zhat.core.integrate.target import target
 from zhat.core.logspace import log_sum_exp
 from zhat.problems import NamedProblem
 from zhat.problems.named import Energy
@@ -275,7 +275,7 @@ def true_log_integral(function: CosineSum, inverse_temperature: float, dim: int)
     found = LogIntegral(values[-1], error, NODES[dim] ** dim, "tensor")
     if error <= POOR_ERROR:
         return found
-    witness = narrow_target(function, inverse_temperature, dim, np.random.default_rng(0)).log_integral
+    witness = target(function, inverse_temperature, dim, np.random.default_rng(0)).log_integral
     return most_credible([found, witness])
 
 

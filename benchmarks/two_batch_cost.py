@@ -31,7 +31,7 @@ import zhat
 from zhat import problems
 from zhat.core.arrays import FloatArray
 from zhat.core.gp.kernels import Kernel
-from zhat.core.integrate.sampling import langevin_endpoints
+from zhat.core.integrate.langevin import langevin_endpoints
 
 BUDGETS = (32, 64, 128, 256, 512, 1024)
 #: Slopes are fitted from here on: below, what does not grow with T shows.

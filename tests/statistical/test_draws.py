@@ -5,10 +5,13 @@ import pytest
 from scipy.stats import chi2
 
 from zhat.core.arrays import tensor_grid
+from zhat.core.integrate.distribution import Region, Target, checked_draws, weighted_moments
+from zhat.core.integrate.langevin import draw_langevin
+from zhat.core.integrate.mixture import Mixture, Part
+from zhat.core.integrate.particles import resampled
 from zhat.core.integrate.quadrature import LogIntegral
-from zhat.core.integrate.sampling import checked_draws, draw_langevin, weighted_moments
-from zhat.core.integrate.smc import Mixture, Turn, resampled
-from zhat.core.integrate.target import PoolTarget, Region, target
+from zhat.core.integrate.target import target
+from zhat.core.space.natural import Space
 from zhat.core.space.torus import reflect
 
 # All seeds are fixed, so that a test that passes always passes; this is the chance of failing at its first run.
@@ -255,35 +258,29 @@ def test_each_index_is_resampled_as_often_as_its_weight_says_give_or_take_one():
     assert resampled(np.array([-1e4, -1e4, 0.0]), rng).tolist() == [2, 2, 2]
 
 
-def test_a_turn_takes_particles_to_the_middle_and_back():
-    rng = np.random.default_rng(16)
-    particles = np.column_stack([(0.05 * rng.standard_normal(200) + 0.95) % 1.0, rng.random(200)])
-    turn = Turn.away_from(particles, (0,))
-    there = turn.to(particles)
-    assert abs(np.mean(there[:, 0]) - 0.5) < 0.02
-    assert np.std(there[:, 0]) < 0.1
-    np.testing.assert_allclose(turn.back(there), particles, atol=1e-12)
-    np.testing.assert_array_equal(there[:, 1], particles[:, 1])
-
-
 def test_a_mixture_is_a_density_and_its_draws_follow_it():
     rng = np.random.default_rng(17)
-    mixture = Mixture(rng.standard_normal((5, 2)), np.array([[0.5, 0.0], [0.3, 0.4]]))
+    places = rng.standard_normal((5, 2))
+    parts = tuple(Part(place, np.array([[0.5, 0.0], [0.3, 0.4]]), 0.2) for place in places)
+    space = Space(2)
+    mixture = Mixture(space, parts)
     middles = tensor_grid((np.arange(300) + 0.5) / 300, 2)
-    density = np.exp(mixture.log_density(middles))
-    assert np.mean(density) == pytest.approx(1.0, abs=1e-3)
+    scores = space.scores(middles)
+    density = np.exp(mixture.log_density(scores) - space.log_prior_of_scores(scores) - space.log_volume)
+    # A t distribution has a little of itself in the corners, between these places and the faces.
+    assert np.mean(density) == pytest.approx(1.0, abs=2e-3)
     # Quarters of the square hold as many draws as the density says.
-    drawn = 1.0 / (1.0 + np.exp(-mixture.draw_logits(N_DRAWS, rng)))
+    drawn, inside = mixture.draw(N_DRAWS, rng)
+    drawn = space.unit_of_scores(drawn[inside])
     quarter = [2 * (points[:, 0] > 0.5) + (points[:, 1] > 0.5) for points in (middles, drawn)]
     shares = np.bincount(quarter[0], density, minlength=4) / np.sum(density)
     assert p_value(np.bincount(quarter[1], minlength=4), shares) > SMALLEST_P
-    # Tails of a t distribution of the logit are heavier than the cube is small: at its very ends, a huge number.
-    assert np.all(np.abs(mixture.log_density(np.array([[0.0, 1.0], [1.0, 0.0]])) - 700.0) < 100.0)
 
 
 def test_draws_of_a_pool_follow_weights_that_no_number_could_hold():
     log_weights = np.array([-1e4, 5.0, -np.inf, 5.0 + math.log(3.0)])
-    pool = PoolTarget(np.arange(4.0)[:, None], np.zeros(4), log_weights, LogIntegral(0.0, 0.0, 4, "sobol"))
+    region = np.arange(4.0)[:, None], np.zeros(4), log_weights
+    pool = Target(lambda x: np.zeros(len(x)), region, LogIntegral(0.0, 0.0, 4, "sobol"), None)
     counts = np.bincount(pool.rough_draws(4000, np.random.default_rng(18)).ravel().astype(int), minlength=4)
     assert counts[0] == counts[2] == 0
     assert abs(counts[3] - 3000) < 5.0 * math.sqrt(4000 * 0.25 * 0.75)

@@ -7,7 +7,7 @@ import pytest
 
 from zhat.core.gp.kernels import Kernel
 from zhat.core.gp.process import GaussianProcess
-from zhat.core.integrate.sampling import langevin_endpoints, langevin_states
+from zhat.core.integrate.langevin import langevin_endpoints, langevin_states
 from zhat.reproduce.chains import STEPS, GradientRows, continued_samples, independent_samples
 
 

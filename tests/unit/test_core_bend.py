@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from zhat.core.integrate.bend import Bend, fitted_bend
-from zhat.core.integrate.fitted import fitted_to
-from zhat.core.integrate.mixture import Mixture, Part
+from zhat.core.integrate.fitted import fitted_bend, fitted_to
+from zhat.core.integrate.mixture import Bend, Mixture, Part
 from zhat.core.space.natural import Space
 
 

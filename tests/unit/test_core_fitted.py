@@ -7,9 +7,10 @@ import pytest
 from scipy.stats import multivariate_t
 
 from zhat.core.integrate.cells import AdaptiveGrid
-from zhat.core.integrate.fitted import WIDER_PART, Weighed, fitted_to, weighed
+from zhat.core.integrate.fitted import WIDER_PART, fitted_to
 from zhat.core.integrate.mixture import DEGREES, Mixture, Part
 from zhat.core.integrate.quadrature import LogIntegral
+from zhat.core.integrate.target import Weighed, weighed
 from zhat.core.space.natural import WIDTH, Space
 
 
@@ -35,7 +36,7 @@ def test_a_bent_normal_is_integrated_as_well_as_is_said(dim):
     for seed in range(4):
         height, draws, log_integral = skew_normal(dim, seed)
         mixture = fitted_to(draws, Mixture(Space(dim), (Part(np.zeros(dim), np.eye(dim), 1.0),)))
-        found = weighed(height, mixture, 1e-3, 400_000, np.random.default_rng(seed)).log_integral
+        found = weighed(height, mixture.quasi_random, 1e-3, 400_000, np.random.default_rng(seed)).log_integral
         assert found.error < 1e-3
         off.append((found.value - log_integral) / found.error)
     assert np.max(np.abs(off)) < 6.0
@@ -45,7 +46,7 @@ def test_more_points_are_taken_until_the_error_is_small_enough_or_there_are_too_
     height, draws, _ = skew_normal(4, 0)
     mixture = fitted_to(draws, Mixture(Space(4), (Part(np.zeros(4), np.eye(4), 1.0),)))
     rough, fine, stopped = (
-        weighed(height, mixture, tolerance, most, np.random.default_rng(1)).log_integral
+        weighed(height, mixture.quasi_random, tolerance, most, np.random.default_rng(1)).log_integral
         for tolerance, most in ((1e-2, 10**6), (2e-4, 10**6), (1e-9, 20_000))
     )
     assert rough.n_points < fine.n_points
@@ -56,7 +57,7 @@ def test_more_points_are_taken_until_the_error_is_small_enough_or_there_are_too_
 
 def test_it_stops_early_where_the_mixture_is_somewhere_else():
     far = Mixture(Space(3), (Part(np.full(3, 4.0), 0.1 * np.eye(3), 1.0),))
-    found = weighed(lambda x: 0.5 * np.sum(x**2, axis=1), far, 1e-3, 10**7, np.random.default_rng(2))
+    found = weighed(lambda x: 0.5 * np.sum(x**2, axis=1), far.quasi_random, 1e-3, 10**7, np.random.default_rng(2))
     assert found.log_integral.n_points < 5000
 
 
@@ -100,7 +101,7 @@ def test_a_part_as_wide_as_a_period_does_not_count_twice():
     # Where the part wraps around, its density is that of the nearest image alone.
     space, root = Space(1, periodic=(0,)), np.array([[2.0]])
     mixture = Mixture(space, (Part(np.array([1.0]), root, 1.0),))
-    found = weighed(lambda x: np.zeros(len(x)), mixture, 1e-4, 400_000, np.random.default_rng(4))
+    found = weighed(lambda x: np.zeros(len(x)), mixture.quasi_random, 1e-4, 400_000, np.random.default_rng(4))
     assert found.log_integral.value == pytest.approx(math.log(WIDTH), abs=2e-3)
     share = 1.0 - 2.0 * multivariate_t(0.0, 4.0, DEGREES).cdf(-0.5 * WIDTH)
     assert np.mean(np.isfinite(found.log_weights)) == pytest.approx(share, abs=0.01)

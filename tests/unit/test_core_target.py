@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from zhat.core.integrate.cells import AdaptiveGrid
+from zhat.core.integrate.distribution import weighted_moments
 from zhat.core.integrate.quadrature import trapezoid
-from zhat.core.integrate.target import target
+from zhat.core.integrate.target import QUICK, target
 
 
 def linear(b):
@@ -131,7 +132,7 @@ def test_high_dimensions_are_right_within_five_of_their_errors(shape, dim, seed)
         "steep": (linear(40.0), log_linear(40.0, dim)),
     }[shape]
     found = integral(surface, dim, seed=seed)
-    assert found.method == ("sobol" if shape == "gentle" else "importance")
+    assert found.method == ("sobol" if shape == "gentle" else "quasi-random")
     assert found.error < 0.02
     assert abs(found.value - exact) <= 5 * found.error
 
@@ -164,14 +165,14 @@ def test_a_rotated_gaussian_with_very_unequal_axes_is_integrated(dim):
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize("dim", [4, 8])
-def test_a_thin_shell_that_no_mixture_covers_is_left_to_the_particles(dim, seed):
+def test_a_thin_shell_that_hardly_any_mixture_covers_is_left_to_the_particles_if_none_does(dim, seed):
     radius, width = 0.3, 0.001
     found = integral(lambda x: 0.5 * ((np.linalg.norm(x - 0.5, axis=1) - radius) / width) ** 2, dim, seed=seed)
     r = np.linspace(radius - 12 * width, radius + 12 * width, 20_001)
     sphere = 2 * math.pi ** (dim / 2) / math.gamma(dim / 2)
     exact = math.log(sphere * np.sum(r ** (dim - 1) * np.exp(-0.5 * ((r - radius) / width) ** 2)) * (r[1] - r[0]))
-    assert found.method == "smc"
-    assert found.error < 0.15
+    assert found.method == ("quasi-random" if dim == 4 else "smc")
+    assert found.error < (0.03 if dim == 4 else 0.15)
     assert abs(found.value - exact) <= 5 * found.error
 
 
@@ -277,7 +278,7 @@ def test_the_mean_energy_of_the_grid_is_that_of_the_density(dim):
     b = 40.0
     grid = AdaptiveGrid(linear(b), 1.0, dim)
     grid.refine_for_integral(1e-6, 200_000)
-    mean, sd = grid.mean_energy()
+    mean, sd = weighted_moments(grid.heights(), grid.nodes()[1])
     # 1 − x is exponential with rate b, up to e^{-40}.
     assert mean == pytest.approx(-dim * (b - 1.0), rel=1e-6)
     assert sd == pytest.approx(math.sqrt(dim), rel=1e-5)
@@ -286,16 +287,15 @@ def test_the_mean_energy_of_the_grid_is_that_of_the_density(dim):
 @pytest.mark.parametrize("dim", [1, 2, 3, 4])
 def test_nothing_depends_on_draws_made_before(dim):
     found = target(gaussian([0.4] * dim, 0.05), 1.0, dim, np.random.default_rng(0))
-    before = found.log_integral, found.all_points(), found.region(500)
+    before = found.log_integral, found.all_points()
     found.draw(200, np.random.default_rng(1))
-    after = found.log_integral, found.all_points(), found.region(500)
+    after = found.log_integral, found.all_points()
     assert after[0] == before[0]
-    for region, same in zip(after[1:], before[1:], strict=True):
-        np.testing.assert_array_equal(region.points, same.points)
-        np.testing.assert_array_equal(region.weights, same.weights)
+    np.testing.assert_array_equal(after[1].points, before[1].points)
+    np.testing.assert_array_equal(after[1].weights, before[1].weights)
 
 
-def test_a_region_has_nodes_wherever_there_is_space_however_dark():
+def test_a_thinned_region_has_nodes_wherever_there_is_space_however_dark():
     """The mean of e^{g} over e^{-g}/Z is the volume over Z."""
 
     def ripples(x):
@@ -303,23 +303,21 @@ def test_a_region_has_nodes_wherever_there_is_space_however_dark():
         return r / 8.0 - np.log(np.cos(r) ** 2 + 1e-3)
 
     found = target(ripples, 1.0, 2, np.random.default_rng(0))
-    region = found.region(2048)
+    region = found.all_points().thinned(2048)
     volume = float(region.weights @ np.exp(ripples(region.points))) * math.exp(found.log_integral.value)
     assert volume == pytest.approx(1.0, rel=0.05)
 
 
-def test_a_few_draws_from_a_peak_that_no_cell_fits_do_not_take_many_small_portions():
+def test_a_few_draws_from_a_peak_that_the_cells_hardly_fit_do_not_take_many_small_portions():
     narrow, calls = gaussian([0.31, 0.62, 0.47], np.array([0.2, 0.003, 0.0005])), []
 
     def surface(x):
         calls.append(len(x))
         return narrow(x)
 
-    # Bounds that are far too high: next to nothing is accepted.
-    grid = AdaptiveGrid(surface, 1.0, 3)
-    grid.refine_for_integral(1e-2, 20_000)
+    found = target(surface, 1.0, 3, np.random.default_rng(0), QUICK)
     calls.clear()
-    points, acceptance, _ = grid.draw(5, np.random.default_rng(1))
-    assert points.shape == (5, 3)
-    assert acceptance < 1e-3
-    assert len(calls) < 100
+    draws = found.draw(5, np.random.default_rng(1))
+    assert draws.points.shape == (5, 3)
+    assert len(calls) < 10
+    assert sum(calls) < 2000

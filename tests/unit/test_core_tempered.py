@@ -8,8 +8,8 @@ from scipy.special import iv, ndtri
 from scipy.stats import kstest, multivariate_t
 
 from zhat.core.integrate.mixture import DEGREES, Mixture, Part
-from zhat.core.integrate.target import QUICK, THOROUGH
-from zhat.core.integrate.tempered import located_target, tempered_particles
+from zhat.core.integrate.particles import tempered_particles
+from zhat.core.integrate.target import QUICK, THOROUGH, located_target
 from zhat.core.space.natural import WIDTH, Space
 
 
@@ -72,7 +72,7 @@ def test_particles_that_begin_anywhere_on_circles_tell_the_integral(dim):
     # Of the parts, which are wider than a period, only what is within one counts.
     space = Space(dim, periodic=tuple(range(dim)))
     mixture = Mixture(space, (Part(np.full(dim, 0.5), np.eye(dim), 0.7), Part(np.zeros(dim), 2.0 * np.eye(dim), 0.3)))
-    found = tempered_particles(lambda x: np.cos(x[:, 0]), mixture, 20_000, 8, np.random.default_rng(7))
+    found = tempered_particles(lambda x: np.cos(x[:, 0]), mixture, 20_000, 4, np.random.default_rng(7))
     flat = np.linspace(-0.5 * WIDTH, 0.5 * WIDTH, 100_001)
     known = math.log(np.mean(np.exp(-np.cos(flat)))) + dim * math.log(WIDTH)
     assert found.relative_error < 0.1
@@ -148,7 +148,7 @@ def test_particles_follow_the_distribution_and_tell_its_integral():
         # An exponential density on each axis of the cube, cut off at 1, with the measure of scores.
         return rate * np.sum(space.unit_of_scores(scores), axis=1) - space.log_prior_of_scores(scores)
 
-    found = tempered_particles(height, around(space, [-1.0, -1.0], 1.0), 4000, 32, np.random.default_rng(6))
+    found = tempered_particles(height, around(space, [-1.0, -1.0], 1.0), 4000, 8, np.random.default_rng(6))
     one_axis = -math.expm1(-rate) / rate
     assert found.log_integral + space.log_volume == pytest.approx(2.0 * math.log(one_axis), abs=0.1)
     unit = space.unit_of_scores(found.points)

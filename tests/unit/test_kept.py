@@ -9,7 +9,8 @@ import pytest
 
 import zhat
 from zhat.auto import method, rounds
-from zhat.core.integrate import target as core_target
+from zhat.core.integrate.cells import AdaptiveGrid
+from zhat.core.integrate.target import THOROUGH
 
 BOUNDS = {"a": (0.0, 1.0), "b": (-1.0, 2.0)}
 
@@ -35,14 +36,14 @@ def work(monkeypatch):
     for module, name in ((rounds, "_next_round"), (method, "_conclude")):
         plain = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *given, plain=plain, name=name: (done.append(name), plain(*given))[1])
-    grid = core_target.GridTarget.__init__
+    refine = AdaptiveGrid.refine_for_integral
 
-    def counted(self, surface, inverse_temperature, dim, effort=core_target.THOROUGH, particles=None):
-        if effort == core_target.THOROUGH:
+    def counted(self, tolerance, max_points):
+        if tolerance == THOROUGH.tolerance:
             done.append("thorough integral")
-        grid(self, surface, inverse_temperature, dim, effort, particles)
+        refine(self, tolerance, max_points)
 
-    monkeypatch.setattr(core_target.GridTarget, "__init__", counted)
+    monkeypatch.setattr(AdaptiveGrid, "refine_for_integral", counted)
     return done
 
 

@@ -17,7 +17,7 @@ from zhat.core.arrays import FloatArray
 from zhat.core.gp.trend import n_terms
 from zhat.core.heights.edges import mass_beyond
 from zhat.core.heights.heights import NOISE_SDS
-from zhat.core.integrate.target import Region
+from zhat.core.integrate.distribution import Region
 from zhat.problem.evaluations import Evaluations
 from zhat.problem.streams import Purpose
 from zhat.problem.task import Task
@@ -42,7 +42,7 @@ def parts_of_error(
     """
     models = made.models
     assert models is not None
-    best, region = models.best, view.target.region(N_NODES_OF_REGION)
+    best, region = models.best, view.target.all_points().thinned(N_NODES_OF_REGION)
     plausible = log_integrals(best, view.target, task.generator(Purpose.UNCERTAINTY))
     wrong = surprise(made.tests)
     failing = made.known.failing
@@ -98,6 +98,6 @@ def _log_unseen_share(form: Surrogate, made: Round, view: View) -> float:
     """Return by how much log Z would be larger if the surrogate were right where evaluations fail."""
     failing = made.known.failing
     assert failing is not None
-    region = view.target.region(N_NODES_OF_REGION)
+    region = view.target.all_points().thinned(N_NODES_OF_REGION)
     seen: FloatArray = np.exp(failing.height(region.points))
     return min(math.log(max(float(region.weights @ seen), 1.0)), -math.log(SMALLEST_SEEN))

@@ -16,7 +16,7 @@ from zhat.auto.planning import View
 from zhat.auto.rounds import Round, closing_round, latest_round
 from zhat.auto.words import notes_on
 from zhat.core.arrays import FloatArray, Surface
-from zhat.core.integrate.target import Target
+from zhat.core.integrate.distribution import Target
 from zhat.problem.evaluations import Evaluations
 from zhat.problem.points import Points
 from zhat.problem.task import Task

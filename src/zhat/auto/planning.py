@@ -14,11 +14,11 @@ from zhat.auto.sample import Sample
 from zhat.auto.surrogate import Surrogate, owners
 from zhat.core.arrays import BoolArray, FloatArray, Surface
 from zhat.core.heights.walls import Walls
+from zhat.core.integrate.distribution import Target
 from zhat.core.integrate.mixture import Mixture, Part
+from zhat.core.integrate.particles import resampled, tempered_particles
 from zhat.core.integrate.quadrature import LogIntegral
-from zhat.core.integrate.smc import resampled
-from zhat.core.integrate.target import Effort, Target
-from zhat.core.integrate.tempered import located_target, tempered_particles
+from zhat.core.integrate.target import Effort, in_scores, located_target
 from zhat.core.logspace import log_mean_exp, relative_standard_error
 from zhat.core.space.natural import Space
 
@@ -28,12 +28,12 @@ DRAWN_SHARE = 0.1
 OPTIMISM = 1.0
 SMALLEST_DOUBT = 1e-12
 #: Draws from the integrand, points that stand for it, and points among which those are where it is doubtful: particles
-#: of this power of it, which reach higher, after so many sweeps of moves.
+#: of this power of it, which reach higher, with so many sweeps of moves.
 N_DRAWS = 800
 N_REGION = 800
 N_HIGHER = 800
 HIGHER_POWER = 0.5
-HIGHER_SWEEPS = 6
+HIGHER_SWEEPS = 2
 #: The share of the particles that begin anywhere: with each form.
 ANYWHERE = {"ratios": 0.2, "plain": 0.6}
 #: Draws of a bowl that tell where it is in scores; bowls are drawn a little wider than they are, and the volumes of all
@@ -102,9 +102,7 @@ def view_of(
     log_integral = _expected(best, target, effort.particles)
     draws = target.rough_draws(N_DRAWS, generator)
 
-    def higher(scores: FloatArray) -> FloatArray:
-        return np.asarray(HIGHER_POWER * median(space.unit_of_scores(scores)) - space.log_prior_of_scores(scores))
-
+    higher = in_scores(lambda unit: HIGHER_POWER * median(unit), space)
     particles = tempered_particles(higher, mixture, N_HIGHER, HIGHER_SWEEPS, generator).points
     points = np.unique(space.unit_of_scores(particles), axis=0)
     log_weights = HIGHER_POWER * median(points) - surface_of(lambda unit: _doubt(best, unit), best, failing)(points)
@@ -186,7 +184,7 @@ def _most_telling(
     which the numbers returned count, have a ``chance`` to be if they are chosen.
     """
     n_chosen = len(points) - len(chance)
-    expected = view.target.region(N_REGION).equally_weighted(N_REGION).points
+    expected = view.target.all_points().equally_weighted(N_REGION).points
     doubted_sd = np.maximum(form.sd(view.doubtful), SMALLEST_DOUBTED_SD)
     with_doubt = np.mean(form.covariance(points, view.doubtful) / doubted_sd, axis=1)
     with_integrals = np.array([np.mean(form.covariance(points, expected), axis=1), with_doubt])

@@ -11,7 +11,7 @@ from zhat.auto.models import Models
 from zhat.auto.planning import View
 from zhat.auto.surrogate import Surrogate
 from zhat.core.arrays import FloatArray, sobol
-from zhat.core.integrate.target import Target, evenly_spread
+from zhat.core.integrate.distribution import Target
 from zhat.core.logspace import effective_sample_size
 
 #: Plausible functions that are integrated, and the nodes that they are integrated on.
@@ -27,13 +27,9 @@ def log_integrals(form: Surrogate, target: Target, generator: np.random.Generato
 
     Half of the nodes follow the integrand, and half its root: what functions disagree on may lie where it is small.
     """
-    region = target.all_points()
-    root = np.sqrt(region.weights)
-    shares = 0.5 * region.weights + 0.5 * root / np.sum(root)
-    nodes = evenly_spread(shares, N_NODES)
-    points, weights = region.points[nodes], region.weights[nodes] / shares[nodes]
-    gain = form.height(points) - form.draws(points, N_FUNCTIONS, generator)
-    return np.asarray(np.logaddexp.reduce(gain + np.log(weights / np.sum(weights)), axis=1))
+    region = target.all_points().thinned(N_NODES)
+    gain = form.height(region.points) - form.draws(region.points, N_FUNCTIONS, generator)
+    return np.asarray(np.logaddexp.reduce(gain + np.log(region.weights), axis=1))
 
 
 class Room(NamedTuple):

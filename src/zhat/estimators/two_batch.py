@@ -15,8 +15,8 @@ import numpy as np
 
 from zhat.core.arrays import FloatArray, Surface
 from zhat.core.gp.process import GaussianProcess
-from zhat.core.integrate.sampling import Draws, draw_langevin
-from zhat.core.integrate.target import Target
+from zhat.core.integrate.distribution import Draws, Target
+from zhat.core.integrate.langevin import draw_langevin
 from zhat.estimators.piecewise import check_split, first_batch_size
 from zhat.problem.evaluations import Evaluations
 from zhat.problem.points import Points

@@ -15,7 +15,7 @@ import numpy as np
 
 from zhat.core.arrays import FloatArray, Surface, sobol
 from zhat.core.integrate.quadrature import LogIntegral, mean_over_scrambles
-from zhat.core.integrate.target import narrow_target
+from zhat.core.integrate.target import target
 from zhat.core.logspace import effective_sample_size, log_mean_exp
 
 #: Scrambles, and points in each: 2²² together. Each warp serves a part of the scrambles.
@@ -58,7 +58,7 @@ def _own_integral(surface: Surface, inverse_temperature: float, dim: int, plain:
     (warped,) = _integrals(surface, [inverse_temperature], warps)
     # Warps keep each axis but not what belongs together: of several narrow regions they may all lose the same one.
     # Particles do not, so they are the witness, if not a precise one.
-    witness = narrow_target(surface, inverse_temperature, dim, np.random.default_rng(SEED)).log_integral
+    witness = target(surface, inverse_temperature, dim, np.random.default_rng(SEED)).log_integral
     return most_credible([plain, warped, witness])
 
 

@@ -18,7 +18,7 @@ from zhat.problem.points import Points
 from zhat.problem.task import Task
 
 if TYPE_CHECKING:
-    from zhat.core.integrate.target import Target
+    from zhat.core.integrate.distribution import Target
     from zhat.surface.insight import Insight
     from zhat.surface.temperatures import Temperatures
 

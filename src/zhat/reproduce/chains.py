@@ -16,7 +16,7 @@ from zhat.core.arrays import FloatArray
 from zhat.core.gp.families import Shape
 from zhat.core.gp.kernels import correlation_and_slope
 from zhat.core.gp.process import GaussianProcess
-from zhat.core.integrate.sampling import Boundary, langevin_states
+from zhat.core.integrate.langevin import Boundary, langevin_states
 
 #: The paper's number of steps from one sample to the next.
 STEPS = 20

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from zhat.core.gp.fit import LENGTHSCALE_RANGE, SCALE_RANGE
-from zhat.core.integrate.sampling import Boundary
+from zhat.core.integrate.langevin import Boundary
 from zhat.errors import InvalidArgument, PlaceError
 from zhat.reproduce.experiment import BUDGETS
 from zhat.util import toml_checks

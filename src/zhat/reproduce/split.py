@@ -23,8 +23,9 @@ import numpy as np
 from zhat import problems
 from zhat.core.arrays import FloatArray
 from zhat.core.gp.process import GaussianProcess
-from zhat.core.integrate.sampling import langevin_endpoints
-from zhat.core.integrate.target import Target, target
+from zhat.core.integrate.distribution import Target
+from zhat.core.integrate.langevin import langevin_endpoints
+from zhat.core.integrate.target import target
 from zhat.core.logspace import log_mean_exp
 from zhat.estimators import SurrogateSettings, Task
 from zhat.problem.domain import Box

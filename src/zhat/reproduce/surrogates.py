@@ -20,7 +20,8 @@ from zhat.core.arrays import FloatArray
 from zhat.core.gp.fit import Likelihood, spread_and_centre
 from zhat.core.gp.kernels import Kernel
 from zhat.core.gp.process import GaussianProcess
-from zhat.core.integrate.target import Target, target
+from zhat.core.integrate.distribution import Target
+from zhat.core.integrate.target import target
 from zhat.estimators import SurrogateSettings, Task
 from zhat.problem.domain import Box
 from zhat.problems import NamedProblem

@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 
 from zhat.core.arrays import FloatArray
-from zhat.core.integrate.sampling import langevin_endpoints
+from zhat.core.integrate.langevin import langevin_endpoints
 from zhat.core.logspace import log_mean_exp
 from zhat.errors import InvalidArgument
 from zhat.estimators import METHODS, Estimator, PiecewiseConstant, PiecewiseConstantMonteCarlo, Task

@@ -28,7 +28,7 @@ from zhat.util.threads import one_blas_thread
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from zhat.core.integrate.target import Target
+    from zhat.core.integrate.distribution import Target
     from zhat.result.curve import Curve
     from zhat.result.plan import Plan
     from zhat.surface.insight import Insight

@@ -16,8 +16,9 @@ from zhat.core.gp.fit import Structure, fit
 from zhat.core.gp.kernels import Covariance, Kernel
 from zhat.core.gp.process import GaussianProcess
 from zhat.core.gp.trend import Trend
+from zhat.core.integrate.distribution import Target
 from zhat.core.integrate.quadrature import LogIntegral, trapezoid
-from zhat.core.integrate.target import Target, target
+from zhat.core.integrate.target import target
 from zhat.core.space.repeats import ROUNDING, without_repeats
 from zhat.core.space.torus import Periodic, columns, embed, gradient_on_cube
 from zhat.errors import InvalidArgument

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from zhat.core.arrays import FloatArray, Surface, tensor_grid
-from zhat.core.integrate.gauss_cells import CELL_NODES, GaussCells, axis_rule
+from zhat.core.integrate.cells import CELL_NODES, GaussCells, axis_rule
 from zhat.core.logspace import log_sum_exp
 from zhat.errors import InvalidArgument
 from zhat.util.checks import check_number, whole

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import logsumexp, ndtr, ndtri
 
 from zhat.core.arrays import FloatArray, Surface
-from zhat.core.integrate.target import Region
+from zhat.core.integrate.distribution import Region
 
 #: The outermost quantile.
 EDGE = 1e-12

@@ -1,23 +1,25 @@
-"""An adaptive grid of cells for e^{-λg} in up to three dimensions: its integral, and exact draws from it.
+"""Cells over the unit cube, each with the nodes of a tensor Gauss-Legendre rule, split where integrals need it.
 
-The weights of a Gauss-Legendre rule cut its cell into boxes, one around each node (the cumulated weights separate the
-nodes), so the same numbers serve twice: their weighted sum is the integral, and the boxes, each with an upper bound of
-the integrand in it, are a proposal to draw from and reject.
+A cell is halved on every axis, and what its integrals may be wrong by is how much that changed them. The weights of the
+rule cut its cell into boxes, one around each node (the cumulated weights separate the nodes), so the same numbers serve
+twice: their weighted sum is the integral, and the boxes, drawn by their masses, are a proposal to draw from.
 """
 
 from __future__ import annotations
 
 import math
-from copy import copy
+from abc import ABC, abstractmethod
 
 import numpy as np
 
 from zhat.core.arrays import FloatArray, IndexArray, Surface, tensor_grid
-from zhat.core.integrate.gauss_cells import CELL_NODES, UNRESOLVED_STEP, GaussCells, axis_rule
 from zhat.core.logspace import log_sum_exp
 
-#: By dimension: cells an axis to begin with.
+#: By dimension: nodes an axis of a cell, and cells an axis of the grid of one integral to begin with.
+CELL_NODES = {1: 8, 2: 6, 3: 5}
 FIRST_GRID_CELLS = {1: 16, 2: 8, 3: 4}
+#: A change of a log integrand between neighbouring nodes that leaves it unresolved.
+UNRESOLVED_STEP = 6.0
 #: Splits go on in portions of about this many points, so that each is decided on what the last one found.
 POINTS_A_ROUND = 32_768
 #: A fair share of particles, and how many of their standard deviations wide a cell with these may be.
@@ -25,16 +27,91 @@ SHARE_OF_PARTICLES = 0.02
 CELL_SPREADS = 8.0
 #: Narrower cells are not split: there are hardly numbers left between the nodes of one.
 SMALLEST_WIDTH = 2.0**-46
-#: And they are split in this many portions at most: where one cell at a time is worse than all others together, and so
-#: on for ever, no number of them would do.
-MOST_PORTIONS = 1000
-#: Proposals at a time, and in all, before exact draws are given up.
-LARGEST_PROPOSAL = 16_384
-MAX_PROPOSALS = 400_000
+
+
+class GaussCells(ABC):
+    """The cells, what is known at their nodes, and the integrals over each.
+
+    Parameters
+    ----------
+    dim
+        1, 2 or 3.
+    per_axis
+        Cells an axis to begin with.
+    """
+
+    def __init__(self, dim: int, per_axis: int) -> None:
+        self.dim = dim
+        self._nodes = tensor_grid(axis_rule(dim)[0], dim)
+        self._lower = tensor_grid(np.arange(per_axis) / per_axis, dim)
+        self._width = np.full(len(self._lower), 1.0 / per_axis)
+        #: Quantities at the nodes of each cell, shape ``(quantities, cells, nodes)``.
+        self._values = self._evaluate(self._lower, self._width)
+        #: The cells' integrals and what they may be wrong by, as logarithms, shape ``(cells, integrals)``. An error is
+        #: unknown until a cell has been compared with a finer one.
+        self._log_masses = self._masses(self._values, self._width)
+        self._log_error = np.full(self._log_masses.shape, np.inf)
+
+    @abstractmethod
+    def _quantities(self, points: FloatArray) -> FloatArray:
+        """Return what the integrals are made of at points, shape ``(quantities, n)``."""
+
+    @abstractmethod
+    def _masses(self, values: FloatArray, width: FloatArray) -> FloatArray:
+        """Return the logarithms of integrals over cells, shape ``(cells, integrals)``, from the quantities there."""
+
+    def _points(self, lower: FloatArray, width: FloatArray) -> FloatArray:
+        """Return the nodes of cells, one cell after the other, shape ``(n, d)``."""
+        points: FloatArray = lower[:, None, :] + width[:, None, None] * self._nodes
+        return points.reshape(-1, self.dim)
+
+    def _evaluate(self, lower: FloatArray, width: FloatArray) -> FloatArray:
+        values = self._quantities(self._points(lower, width))
+        return values.reshape(len(values), len(lower), -1)
+
+    def _steps(self, log_values: FloatArray) -> list[FloatArray]:
+        """Return, for each axis, by how much a log integrand changes between neighbouring nodes of cells."""
+        grid = log_values.reshape((len(log_values),) + (CELL_NODES[self.dim],) * self.dim)
+        # From infinity to infinity there is no telling.
+        with np.errstate(invalid="ignore"):
+            return [np.abs(np.diff(grid, axis=axis)) for axis in range(1, self.dim + 1)]
+
+    def _split(self, which: IndexArray) -> None:
+        """Replace the cells ``which`` by their halves in every direction, which come last."""
+        children = 2**self.dim
+        corners = tensor_grid(np.array([0.0, 0.5]), self.dim)
+        lower = (self._lower[which, None, :] + self._width[which, None, None] * corners).reshape(-1, self.dim)
+        width = np.repeat(0.5 * self._width[which], children)
+        values = self._evaluate(lower, width)
+        masses = self._masses(values, width)
+        together = np.logaddexp.reduce(masses.reshape(len(which), children, -1), axis=1)
+        # The difference is shared out evenly: no child is known to be better than another.
+        error = _log_difference(self._log_masses[which], together) - math.log(children)
+        keep = np.ones(len(self._width), dtype=bool)
+        keep[which] = False
+        self._lower = np.concatenate([self._lower[keep], lower])
+        self._width = np.concatenate([self._width[keep], width])
+        self._values = np.concatenate([self._values[:, keep], values], axis=1)
+        self._log_masses = np.concatenate([self._log_masses[keep], masses])
+        self._log_error = np.concatenate([self._log_error[keep], np.repeat(error, children, axis=0)])
+
+
+def axis_rule(dim: int) -> tuple[FloatArray, FloatArray]:
+    """Return the nodes and the weights of an axis of a cell, which is one unit long."""
+    nodes, weights = np.polynomial.legendre.leggauss(CELL_NODES[dim])
+    return 0.5 * (nodes + 1.0), 0.5 * weights
+
+
+def _log_difference(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return ``log |e^a − e^b|``, elementwise."""
+    top = np.maximum(a, b)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        result = top + np.log(-np.expm1(-np.abs(a - b)))
+    return np.where(np.isnan(result), -np.inf, result)
 
 
 class AdaptiveGrid(GaussCells):
-    """Cells over the unit cube, split where the integral or the draws need it.
+    """Cells over the unit cube, split where the integral needs it.
 
     Parameters
     ----------
@@ -57,12 +134,6 @@ class AdaptiveGrid(GaussCells):
         edges = np.concatenate([[0.0], np.cumsum(weights)])
         self._box_lower, self._box_upper = tensor_grid(edges[:-1], dim), tensor_grid(edges[1:], dim)
         super().__init__(dim, FIRST_GRID_CELLS[dim])
-
-    def copy(self) -> AdaptiveGrid:
-        """Return a grid of the same cells, which can be split without splitting these."""
-        other = copy(self)
-        other._log_error = self._log_error.copy()
-        return other
 
     @property
     def log_integral(self) -> float:
@@ -113,82 +184,25 @@ class AdaptiveGrid(GaussCells):
                 return
             self._split(np.array(wide))
 
-    def refine_for_draws(self, acceptance: float = 0.3, max_points: int = 400_000) -> None:
-        """Split cells until proposals are accepted with about this probability, or ``max_points`` have been spent."""
-        for _ in range(MOST_PORTIONS):
-            if self.n_points >= max_points:
-                return
-            masses = self._log_masses[:, 0]
-            envelope = self._log_sums(self._log_values + self._margins(), self._width)
-            # A cell in which the integrand vanishes has an envelope of −inf, and no excess.
-            finite = np.where(np.isfinite(envelope), envelope, 0.0)
-            excess = envelope + np.log1p(-np.exp(np.minimum(masses - finite, -1e-12)))
-            excess[self._width <= SMALLEST_WIDTH] = -np.inf
-            is_accepted = log_sum_exp(masses) - log_sum_exp(envelope) > math.log(acceptance)
-            if is_accepted or np.all(excess == -np.inf):
-                return
-            order = np.argsort(-excess)
-            share = np.exp(np.logaddexp.accumulate(excess[order]) - log_sum_exp(excess))
-            n_worst = int(np.searchsorted(share, 0.8)) + 1
-            self._split(order[: min(n_worst, self._portion(max_points))])
+    def draw_boxes(self, n: int, generator: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Return uniform points in boxes that are drawn by the masses of their nodes, and the log integrand there.
 
-    def draw(self, n: int, generator: np.random.Generator) -> tuple[FloatArray, float, float]:
-        """Return ``n`` draws, the share of proposals accepted, and the share of draws above their box's bound.
-
-        Draws are exact where that last share is 0.
+        The latter is at the nodes: but for a constant, it is the logarithm of the density that the points have.
         """
-        log_boxes = self._log_values + self._margins()
-        log_masses = self._log_terms(log_boxes).ravel()
-        probability = np.exp(log_masses - log_sum_exp(log_masses))
-        cumulated = np.cumsum(probability / probability.sum())
-        cumulated /= cumulated[-1]
-        kept: list[FloatArray] = [np.empty((0, self.dim))]
-        n_kept = n_tried = n_above = 0
-        while n_kept < n:
-            # As many proposals as the share accepted so far calls for, within reason. While none is accepted, that
-            # share is below any that was tried: proposals cost the more the smaller the portions they come in.
-            share = n_kept / n_tried if n_kept else min(0.25, 0.5 / max(n_tried, 1))
-            size = min(max(64, math.ceil(1.2 * (n - n_kept) / share)), LARGEST_PROPOSAL)
-            if n_tried > MAX_PROPOSALS:
-                # The bounds are hopeless. Without them, draws follow the nodes' masses, and say so.
-                kept.append(self.draw_by_mass(n - n_kept, generator))
-                n_above += n - n_kept
-                n_kept = n
-                break
-            chosen = np.searchsorted(cumulated, generator.random(size), side="right")
-            cell, box = np.divmod(chosen, len(self._nodes))
-            points = self._within(cell, box, generator)
-            log_ratio = self._quantities(points)[0] - log_boxes[cell, box]
-            accepted = np.log(generator.random(size)) < log_ratio
-            kept.append(points[accepted])
-            n_kept += int(np.sum(accepted))
-            n_tried += size
-            n_above += int(np.sum(log_ratio > 1e-9))
-        return np.vstack(kept)[:n], n_kept / max(n_tried, 1), n_above / max(n_kept, 1)
-
-    def draw_by_mass(self, n: int, generator: np.random.Generator) -> FloatArray:
-        """Return uniform points in boxes that are drawn by the masses of their nodes: nearly draws, and at no cost."""
         shares = np.exp(self.nodes()[1])
         cell, box = np.divmod(generator.choice(len(shares), n, p=shares / shares.sum()), len(self._nodes))
-        return self._within(cell, box, generator)
-
-    def _within(self, cell: IndexArray, box: IndexArray, generator: np.random.Generator) -> FloatArray:
-        """Return a uniform point in each of these boxes."""
-        place = generator.random((len(cell), self.dim))
+        place = generator.random((n, self.dim))
         place = self._box_lower[box] + place * (self._box_upper[box] - self._box_lower[box])
-        return np.asarray(self._lower[cell] + self._width[cell, None] * place)
+        points = np.asarray(self._lower[cell] + self._width[cell, None] * place)
+        return points, self._log_values[cell, box]
 
-    def mean_energy(self) -> tuple[float, float]:
-        """Return the mean and the sd of g under e^{-λg}/Z."""
-        log_terms = self._log_terms(self._log_values)
-        weights = np.exp(log_terms - log_sum_exp(log_terms))
-        energies = np.where(weights > 0, -self._log_values / self._inverse_temperature, 0.0)
-        mean = float(np.sum(weights * energies))
-        return mean, math.sqrt(max(float(np.sum(weights * (energies - mean) ** 2)), 0.0))
+    def heights(self) -> FloatArray:
+        """Return minus the log integrand at all nodes, shape ``(n,)``."""
+        return -self._log_values.ravel()
 
     def nodes(self) -> tuple[FloatArray, FloatArray]:
         """Return all nodes and the logarithms of their shares of the integral, shapes ``(n, d)`` and ``(n,)``."""
-        log_terms = self._log_terms(self._log_values)
+        log_terms = self._log_values + self._log_weights + self.dim * np.log(self._width)[:, None]
         return self._points(self._lower, self._width), (log_terms - log_sum_exp(log_terms)).ravel()
 
     @property
@@ -203,41 +217,17 @@ class AdaptiveGrid(GaussCells):
         return -self._inverse_temperature * self._surface(points)[None, :]
 
     def _masses(self, values: FloatArray, width: FloatArray) -> FloatArray:
-        return self._log_sums(values[0], width)[:, None]
-
-    def _log_sums(self, log_values: FloatArray, width: FloatArray) -> FloatArray:
-        """Return the logarithm of the rule applied to ``exp(log_values)``, for each cell."""
-        terms = log_values + self._log_weights
+        terms = values[0] + self._log_weights
         top = np.max(terms, axis=1)
         safe = np.where(np.isfinite(top), top, 0.0)
         with np.errstate(divide="ignore"):
             sums = np.log(np.sum(np.exp(terms - safe[:, None]), axis=1))
-        return np.asarray(safe + sums + self.dim * np.log(width))
-
-    def _log_terms(self, log_values: FloatArray) -> FloatArray:
-        """Return what each node adds to the rule applied to ``exp(log_values)``, as logarithms."""
-        return np.asarray(log_values + self._log_weights + self.dim * np.log(self._width)[:, None])
-
-    def _finite_steps(self) -> list[FloatArray]:
-        """Return the steps between neighbouring nodes along each axis, 0 at infinities."""
-        return [np.where(np.isfinite(step), step, 0.0) for step in self._steps(self._log_values)]
-
-    def _margins(self) -> FloatArray:
-        """Return by how much the log integrand may exceed its value at a node within the node's box.
-
-        On each axis, the larger of the steps to the two neighbours, which are farther away than the box reaches.
-        """
-        margins = np.zeros(self._log_values.shape)
-        for axis, step in enumerate(self._finite_steps(), start=1):
-            before = np.insert(step, 0, 0.0, axis=axis)
-            after = np.insert(step, step.shape[axis], 0.0, axis=axis)
-            margins += np.maximum(before, after).reshape(margins.shape)
-        return margins
+        return np.asarray(safe + sums + self.dim * np.log(width))[:, None]
 
     def _bound_small_cells(self, log_negligible: float) -> None:
         """Give cells of unknown error one: nothing they could hide, if that is negligible in sum."""
-        steps = [step.reshape(len(self._width), -1).max(axis=1) for step in self._finite_steps()]
-        largest_step = np.max(steps, axis=0)
+        steps = np.hstack([step.reshape(len(step), -1) for step in self._steps(self._log_values)])
+        largest_step = np.max(np.where(np.isfinite(steps), steps, 0.0), axis=1)
         # Between nodes the integrand may rise once more by as much as it does between any two of them.
         could_hold = self.dim * np.log(self._width) + np.max(self._log_values, axis=1) + largest_step
         log_error = self._log_error[:, 0]

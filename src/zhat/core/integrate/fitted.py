@@ -1,25 +1,15 @@
-"""Quasi-random importance sampling from a mixture of t distributions that is fitted to particles, in scores.
-
-Each part has Sobol points of its own, as many as its share says, and a point's weight is the integrand over the density
-of the whole mixture. Where that ratio is smooth, as it is around one mode, the error falls nearly with the number of
-points instead of its root.
-"""
+"""Fitting a mixture of bent t distributions to particles, in scores."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
-from scipy.special import betaincinv, ndtri
 
-from zhat.core.arrays import FloatArray, Surface, sobol
-from zhat.core.integrate.bend import fitted_bend
-from zhat.core.integrate.mixture import DEGREES, Mixture, Part
-from zhat.core.integrate.quadrature import LogIntegral
-from zhat.core.integrate.smc import resampled
-from zhat.core.logspace import effective_sample_size, log_mean_exp
+from zhat.core.arrays import FloatArray
+from zhat.core.integrate.mixture import LARGEST_LOG_SCALE, Bend, Mixture, Part, features, linear
 
 #: Steps of expectation and maximisation from the parts' first places.
 FITTING_STEPS = 4
@@ -36,25 +26,12 @@ WIDER_PART = 1.1
 #: Where particles are so many times denser than a mixture it has a part of its own, of such a share.
 MOST_UNCOVERED = 30.0
 COVERING_SHARE = 0.01
-#: Independent sets of points, and how many points each has to begin with.
-SCRAMBLES = 8
-FIRST_POINTS = 512
-#: Weights that are worth a smaller share of the points will not be much better with more of them.
-HOPELESS_SHARE = 0.03
-
-
-@dataclass(frozen=True, eq=False)
-class Weighed:
-    """Points in scores with the height at each and the log weights whose mean is the integral."""
-
-    points: FloatArray
-    heights: FloatArray
-    log_weights: FloatArray
-    log_integral: LogIntegral
-
-    def drawn(self, n: int, generator: np.random.Generator) -> FloatArray:
-        """Return ``n`` of the points, as often as their weights say."""
-        return self.points[resampled(self.log_weights, generator, n)]
+#: The mean of log |z|² of a standard normal z is minus this.
+MEAN_LOG_SQUARE = 1.2703628454614782
+#: Coefficients of a bend are drawn to 0 as if by so many more draws.
+PRIOR_DRAWS = 4.0
+#: A residual counts as at least this.
+SMALLEST_RESIDUAL = 1e-6
 
 
 def fitted_to(particles: FloatArray, mixture: Mixture) -> Mixture:
@@ -173,53 +150,30 @@ def _bent_part(part: Part, steps: FloatArray, shares: FloatArray) -> Part:
     return choice
 
 
-def weighed(height: Surface, mixture: Mixture, tolerance: float, most: int, generator: np.random.Generator) -> Weighed:
-    """Return points drawn from a mixture and what they make of ∫ e^{−height} over the scores.
-
-    Their number is doubled until the error is below ``tolerance``, there are ``most`` of them, or hopelessly few count.
-    """
-    n = FIRST_POINTS
-    while True:
-        found = [_scramble(height, mixture, n, generator) for _ in range(SCRAMBLES)]
-        means = np.array([log_mean_exp(log_weights) for _, _, log_weights in found])
-        value = log_mean_exp(means)
-        error = float(np.std(np.exp(means - value), ddof=1)) / math.sqrt(SCRAMBLES)
-        points, heights, log_weights = (np.concatenate(part) for part in zip(*found, strict=True))
-        hopeless = effective_sample_size(log_weights) < HOPELESS_SHARE * len(points)
-        if error < tolerance or hopeless or 2 * len(points) > most:
-            order = generator.permutation(len(points))
-            integral = LogIntegral(value, error, len(points), "quasi-random")
-            return Weighed(points[order], heights[order], log_weights[order], integral)
-        n *= 2
-
-
-def _scramble(
-    height: Surface, mixture: Mixture, n: int, generator: np.random.Generator
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return points, heights and log weights of one set of about ``n`` points."""
-    space = mixture.space
-    counts = [max(1, round(part.share * n)) for part in mixture.parts]
-    steps = [_of_part(part, k, generator) for part, k in zip(mixture.parts, counts, strict=True)]
-    centres = np.repeat([part.centre for part in mixture.parts], counts, axis=0)
-    points = space.wrapped(centres + np.vstack(steps))
-    inside = mixture.is_inside(points, centres, np.vstack(steps))
-    # The shares as they are with whole numbers of points.
-    parts = (replace(part, share=k / len(points)) for part, k in zip(mixture.parts, counts, strict=True))
-    heights = height(points)
-    log_weights = -heights - Mixture(space, tuple(parts)).log_density(points)
-    return points, heights, np.where(inside, log_weights, -math.inf)
+def fitted_bend(white: FloatArray, weights: FloatArray, scales_change: bool) -> Bend:
+    """Return the map that takes a standard normal to about these weighted points, which are about white."""
+    z, means, log_scales = np.empty_like(white), [], []
+    total = float(np.sum(weights))
+    for axis in range(white.shape[1]):
+        terms, lines = features(z[:, :axis]), linear(z[:, :axis])
+        mean = _regressed(terms, white[:, axis], weights)
+        residual = white[:, axis] - terms @ mean
+        log_scale = np.zeros(lines.shape[1])
+        if scales_change:
+            logs = 0.5 * (np.log(residual**2 + SMALLEST_RESIDUAL**2) + MEAN_LOG_SQUARE)
+            log_scale = _regressed(lines, logs, weights)
+        shape = np.exp(np.clip(lines @ log_scale, -LARGEST_LOG_SCALE, LARGEST_LOG_SCALE))
+        z[:, axis] = residual / shape
+        spread = math.sqrt(float(weights @ z[:, axis] ** 2) / total) + SMALLEST_RESIDUAL
+        log_scale[0] += math.log(spread)
+        z[:, axis] /= spread
+        means.append(mean)
+        log_scales.append(log_scale)
+    return Bend(tuple(means), tuple(log_scales))
 
 
-def _of_part(part: Part, n: int, generator: np.random.Generator) -> FloatArray:
-    """Return quasi-random draws from a t distribution, as steps from its centre.
-
-    The distance from the centre has a coordinate of its own, the first and best: where the integrand is about round in
-    the part's coordinates, all that is left is an integral over that.
-    """
-    dim = len(part.centre)
-    uniform = sobol(n, dim + 1, generator)
-    share = betaincinv(0.5 * dim, 0.5 * DEGREES, uniform[:, 0])
-    distance = np.sqrt(DEGREES * share / (1.0 - share))
-    normal = ndtri(np.clip(uniform[:, 1:], 1e-16, 1.0 - 1e-16))
-    direction = normal / np.linalg.norm(normal, axis=1)[:, None]
-    return part.steps(distance[:, None] * direction)
+def _regressed(terms: FloatArray, values: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the coefficients of weighted least squares, drawn a little to 0 but for the constant."""
+    normal = (weights[:, None] * terms).T @ terms
+    normal[np.diag_indices(len(normal))] += np.array([1e-9, *[PRIOR_DRAWS] * (len(normal) - 1)])
+    return np.asarray(np.linalg.solve(normal, terms.T @ (weights * values)))

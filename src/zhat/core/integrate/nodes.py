@@ -14,10 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from zhat.core.arrays import FloatArray, IndexArray, Surface, sobol, tensor_grid
-from zhat.core.integrate.gauss_cells import UNRESOLVED_STEP, GaussCells, axis_rule
-from zhat.core.integrate.smc import TurnedMixture, fitted_mixture, sequential_monte_carlo
-from zhat.core.integrate.target import GRID_DIM
+from zhat.core.integrate.cells import UNRESOLVED_STEP, GaussCells, axis_rule
+from zhat.core.integrate.fitted import fitted_to
+from zhat.core.integrate.mixture import Mixture
+from zhat.core.integrate.particles import tempered_particles
+from zhat.core.integrate.target import GRID_DIM, in_scores
 from zhat.core.logspace import effective_sample_size, log_sum_exp
+from zhat.core.space.natural import Space
 from zhat.core.space.torus import Periodic
 
 #: By dimension: cells an axis to begin with (each is split once at least), the relative accuracy that is asked for, and
@@ -35,9 +38,9 @@ N_FOLLOWING = 4_096
 N_BATCHES = 8
 #: λ needs points of its own where fewer than this share of the uniform points are effective.
 NARROW_POOL_SHARE = 0.2
-#: Particles that find e^{-λg}, and sweeps of moves at the end.
+#: Particles that find e^{-λg}, and sweeps of moves at each temperature.
 PARTICLES = 1024
-LAST_SWEEPS = 24
+SWEEPS = 8
 #: A step from one λ to the next that needs points of its own.
 STEP = 3.0
 
@@ -173,22 +176,29 @@ def _pool(
     def potential(value: float) -> Surface:
         return lambda x: value * surface(x) - (0.0 if log_base is None else log_base(x))
 
-    points = [sobol(N_UNIFORM, dim, generator)]
-    counts = [N_UNIFORM]
-    mixtures: list[TurnedMixture] = []
+    space = Space(dim, periodic)
+    start = Mixture.anywhere(space)
+    points, batches = [sobol(N_UNIFORM, dim, generator)], [_in_batches(N_UNIFORM)]
+    mixtures: list[Mixture] = []
     value, log_values = largest, -surface(points[0])
     base = np.zeros(N_UNIFORM) if log_base is None else log_base(points[0])
     while value >= smallest and effective_sample_size(value * log_values + base) < NARROW_POOL_SHARE * N_UNIFORM:
-        found = sequential_monte_carlo(potential(value), 1.0, dim, PARTICLES, LAST_SWEEPS, generator, periodic)
-        mixtures.append(fitted_mixture(potential(value), found.points, N_FOLLOWING, generator, periodic))
-        points.append(mixtures[-1].draw(N_FOLLOWING, generator))
-        counts.append(N_FOLLOWING)
+        height = in_scores(potential(value), space)
+        mixtures.append(fitted_to(tempered_particles(height, start, PARTICLES, SWEEPS, generator).points, start))
+        scores, inside = mixtures[-1].draw(N_FOLLOWING, generator)
+        points.append(space.unit_of_scores(scores[inside]))
+        batches.append(_in_batches(N_FOLLOWING)[inside])
         value /= STEP
     everywhere = np.vstack(points)
-    # As many points of each density as there are, times that density: 1 for the uniform one.
+    scores = space.scores(everywhere)
+    # As many points of each density as there are, times that density on the cube: 1 for the uniform one.
+    log_cube = space.log_prior_of_scores(scores) + space.log_volume
     log_terms = [np.full(len(everywhere), math.log(N_UNIFORM))]
-    log_terms += [math.log(N_FOLLOWING) + mixture.log_density(everywhere) for mixture in mixtures]
+    log_terms += [math.log(N_FOLLOWING) + mixture.log_density(scores) - log_cube for mixture in mixtures]
     log_weights = -np.logaddexp.reduce(log_terms, axis=0)
-    # Consecutive points of a Sobol sequence fill the cube evenly; the others are independent.
-    batch = np.concatenate([np.repeat(np.arange(N_BATCHES), count // N_BATCHES) for count in counts])
-    return Nodes(everywhere, log_weights - log_sum_exp(log_weights), 0.0, batch)
+    return Nodes(everywhere, log_weights - log_sum_exp(log_weights), 0.0, np.concatenate(batches))
+
+
+def _in_batches(n: int) -> IndexArray:
+    """Return which batch each of ``n`` points is in: consecutive ones of a Sobol sequence fill the cube evenly."""
+    return np.repeat(np.arange(N_BATCHES), n // N_BATCHES)

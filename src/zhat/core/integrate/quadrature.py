@@ -7,6 +7,7 @@ for comparison: its grid is fixed, however narrow the integrand.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,7 +29,7 @@ class LogIntegral:
     n_points
         How often g was evaluated.
     method
-        "cells", "sobol", "importance", "smc" or "trapezoid"; the catalogue's truths have some of their own.
+        "cells", "sobol", "quasi-random", "smc" or "trapezoid"; the catalogue's truths have some of their own.
     """
 
     value: float
@@ -69,7 +70,12 @@ def mean_over_scrambles(log_values: FloatArray) -> LogIntegral:
 
     The error comes from the spread between the scrambles.
     """
-    log_means = np.array([log_mean_exp(values) for values in log_values])
-    value = log_mean_exp(log_means)
-    spread = float(np.std(np.exp(log_means - value), ddof=1))
-    return LogIntegral(value, spread / math.sqrt(len(log_means)), log_values.size, "sobol")
+    return mean_of_estimates([log_mean_exp(values) for values in log_values], log_values.size, "sobol")
+
+
+def mean_of_estimates(log_values: Sequence[float] | FloatArray, n_points: int, method: str) -> LogIntegral:
+    """Return the mean of independent estimates of an integral, whose spread tells the error."""
+    values = np.asarray(log_values)
+    value = log_mean_exp(values)
+    error = float(np.std(np.exp(values - value), ddof=1)) / math.sqrt(len(values))
+    return LogIntegral(value, error, n_points, method)

@@ -1,39 +1,43 @@
 """The distribution e^{-λg}/Z of a cheap g on the unit cube: its log Z and draws from it, by the method that fits.
 
-To 3-d an adaptive grid of Gauss-Legendre cells gives both. Above, a pool of weighted points does: scrambled Sobol
-points where e^{-λg} is spread out; where it is not, importance draws around the particles of a sequential Monte Carlo
-run, or those particles themselves when the importance weights cannot be believed.
+To 3-d an adaptive grid of Gauss-Legendre cells gives the integral. Above, quasi-random points do: of the whole cube
+where e^{-λg} is spread out, else of a mixture that is fitted to particles that found their way to it. Where such points
+are worth less than the particles, several populations of these tell the integral. All are weighted points in the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from zhat.core.arrays import FloatArray, IndexArray, Surface, sobol
+from zhat.core.arrays import BoolArray, FloatArray, Surface, sobol
 from zhat.core.integrate.cells import AdaptiveGrid
-from zhat.core.integrate.quadrature import LogIntegral, mean_over_scrambles
-from zhat.core.integrate.sampling import Draws, checked_draws, weighted_moments
-from zhat.core.integrate.smc import importance_draws, sequential_monte_carlo
-from zhat.core.logspace import effective_sample_size, log_mean_exp, relative_standard_error
+from zhat.core.integrate.distribution import Proposals, Target
+from zhat.core.integrate.fitted import covering, fitted_to
+from zhat.core.integrate.mixture import Mixture
+from zhat.core.integrate.particles import Population, resampled, tempered_particles
+from zhat.core.integrate.quadrature import LogIntegral, mean_of_estimates
+from zhat.core.logspace import effective_sample_size, log_mean_exp
+from zhat.core.space.natural import Space
 from zhat.core.space.torus import Periodic
 
 #: The highest dimension of the adaptive grid.
 GRID_DIM = 3
-#: Below this effective share of uniform points, e^{-λg} is too narrow for them.
-NARROW_TARGET_SHARE = 0.1
-#: Importance weights with a smaller effective share than this are not believed, if particles are; which they are not
-#: where too few of the first ones have descendants. Then any that rest on a fair number of points are.
-SMALLEST_ESS_SHARE = 0.02
-LARGEST_PARTICLE_ERROR = 0.1
-FEWEST_EFFECTIVE = 100.0
-#: Relative accuracy of the grid whose nodes stand for the distribution.
-COARSE_TOLERANCE = 1e-4
-#: Draws from a pool need this many effective points each.
-POINTS_A_DRAW = 4.0
+#: The error that quasi-random points are to have, and the one that is good enough, for a grid around particles too.
+QUASI_RANDOM_TOLERANCE = 3e-4
+GOOD_ERROR = 3e-3
+#: How many of their own errors the particles' integral may be off.
+DIFFERENT = 4.0
+#: How often a mixture is fitted again at most.
+REFITS = 2
+#: Independent sets of quasi-random points, and how many points each has to begin with.
+SCRAMBLES = 8
+FIRST_POINTS = 512
+#: Weights that are worth a smaller share of the points will not be much better with more of them.
+HOPELESS_SHARE = 0.03
 
 
 @dataclass(frozen=True)
@@ -47,13 +51,11 @@ class Effort:
     grid_points
         How many points it may use for that, by dimension.
     pool_points
-        Points in a pool, above 3-d.
-    scrambles
-        The scrambled Sobol sets they come in.
+        Quasi-random points at most, above 3-d.
     particles
-        Particles of the sequential Monte Carlo run.
-    last_sweeps
-        Sweeps of moves at its last temperature.
+        Particles of a sequential Monte Carlo run.
+    sweeps
+        Sweeps of moves at each of its temperatures.
     populations
         How many such runs there are where particles alone give the integral; a single one tells its own error.
     """
@@ -61,67 +63,14 @@ class Effort:
     tolerance: float = 1e-6
     grid_points: Mapping[int, int] = field(default_factory=lambda: {1: 200_000, 2: 200_000, 3: 400_000})
     pool_points: int = 65_536
-    scrambles: int = 16
     particles: int = 2048
-    last_sweeps: int = 64
+    sweeps: int = 16
     populations: int = 4
 
 
 #: For a number that is reported, and for deciding where to look next.
 THOROUGH = Effort()
-QUICK = Effort(1e-2, {1: 4_000, 2: 20_000, 3: 30_000}, 8_192, 4, 384, 16, 1)
-
-
-class Target(Protocol):
-    """What the methods have in common."""
-
-    @property
-    def log_integral(self) -> LogIntegral:
-        """The logarithm of ∫ e^{-λg}, with its error."""
-
-    def draw(self, n: int, generator: np.random.Generator) -> Draws:
-        """Return ``n`` independent draws from e^{-λg}/Z."""
-
-    def rough_draws(self, n: int, generator: np.random.Generator) -> FloatArray:
-        """Return ``n`` points that are about where draws would be, at no cost, shape ``(n, d)``."""
-
-    def region(self, n: int) -> Region:
-        """Return e^{-λg}/Z as about ``n`` weighted points that integrate better than draws would."""
-
-    def all_points(self) -> Region:
-        """Return e^{-λg}/Z as the weighted points that gave the integral."""
-
-
-@dataclass(frozen=True, eq=False)
-class Region:
-    """A distribution as points and weights that sum to 1, shapes ``(n, d)`` and ``(n,)``."""
-
-    points: FloatArray
-    weights: FloatArray
-
-    @classmethod
-    def of(cls, points: FloatArray, log_weights: FloatArray, n: int) -> Region:
-        """Return the ``n`` points of the largest weight."""
-        kept = np.sort(np.argsort(-log_weights, kind="stable")[:n])
-        weights = np.exp(log_weights[kept] - np.max(log_weights))
-        return cls(points[kept], weights / np.sum(weights))
-
-    def equally_weighted(self, n: int) -> Region:
-        """Return ``n`` of the points, some perhaps more than once, that have the same weight each."""
-        return Region(self.points[evenly_spread(self.weights, n)], np.full(n, 1.0 / n))
-
-    def core(self, share: float) -> Region:
-        """Return the fewest of the points that hold this share of the weight."""
-        order = np.argsort(-self.weights, kind="stable")
-        n = int(np.searchsorted(np.cumsum(self.weights[order]), share)) + 1
-        kept = np.sort(order[:n])
-        return Region(self.points[kept], self.weights[kept] / np.sum(self.weights[kept]))
-
-
-def evenly_spread(weights: FloatArray, n: int) -> IndexArray:
-    """Return ``n`` indices that occur about as often as their weights say, without chance."""
-    places = (np.arange(n) + 0.5) / n * np.sum(weights)
-    return np.minimum(np.searchsorted(np.cumsum(weights), places), len(weights) - 1)
+QUICK = Effort(1e-2, {1: 4_000, 2: 20_000, 3: 30_000}, 8_192, 384, 4, 1)
 
 
 def target(
@@ -133,161 +82,185 @@ def target(
     periodic: Periodic = (),
 ) -> Target:
     """Return the distribution e^{-λg}/Z, represented by the method that fits its dimension and shape."""
+    space = Space(dim, periodic)
+
+    def heights(unit: FloatArray) -> FloatArray:
+        return inverse_temperature * surface(unit)
+
     if dim <= GRID_DIM:
-        return GridTarget(surface, inverse_temperature, dim, effort)
-    log_values, points = [], []
-    for _ in range(effort.scrambles):
-        points.append(sobol(effort.pool_points // effort.scrambles, dim, generator))
-        log_values.append(-inverse_temperature * surface(points[-1]))
-        if effective_sample_size(log_values[0]) < NARROW_TARGET_SHARE * len(log_values[0]):
-            return narrow_target(surface, inverse_temperature, dim, generator, effort, periodic)
-    integral = mean_over_scrambles(np.array(log_values))
-    flat = np.concatenate(log_values)
-    return PoolTarget(np.vstack(points), -flat / inverse_temperature, flat, integral)
+        return _by_grid(heights, AdaptiveGrid(heights, 1.0, dim), effort)
+    found = weighed(heights, _everywhere(dim), 0.0, effort.pool_points, generator)
+    if found.log_integral.error < GOOD_ERROR:
+        region = found.points, found.heights, found.log_weights
+        return Target(heights, region, replace(found.log_integral, method="sobol"), _uniform(dim))
+    start = Mixture.anywhere(space)
+    population = tempered_particles(in_scores(heights, space), start, effort.particles, effort.sweeps, generator)
+    return _by_particles(heights, [population], start, generator, effort)
 
 
-def narrow_target(
-    surface: Surface,
-    inverse_temperature: float,
-    dim: int,
-    generator: np.random.Generator,
-    effort: Effort = THOROUGH,
-    periodic: Periodic = (),
-) -> Target:
-    """Return e^{-λg}/Z as a pool that sequential Monte Carlo has found its way to."""
-    population = sequential_monte_carlo(
-        surface, inverse_temperature, dim, effort.particles, effort.last_sweeps, generator, periodic
-    )
-    points, energies, log_weights = importance_draws(
-        surface, inverse_temperature, population.points, effort.pool_points, generator, periodic
-    )
-    n_points = population.n_points + len(points)
-    error = relative_standard_error(log_weights)
-    effective = effective_sample_size(log_weights)
-    lost = population.relative_error > LARGEST_PARTICLE_ERROR and effective > FEWEST_EFFECTIVE
-    if lost or effective > SMALLEST_ESS_SHARE * len(points):
-        integral = LogIntegral(log_mean_exp(log_weights), error, n_points, "importance")
-        return PoolTarget(points, energies, log_weights, integral)
-    integral = LogIntegral(population.log_integral, population.relative_error, n_points, "smc")
-    return PoolTarget(population.points, population.energies, np.zeros(len(population.points)), integral)
+def located_target(surface: Surface, mixture: Mixture, generator: np.random.Generator, effort: Effort) -> Target:
+    """Return e^{−h}/Z of heights on the unit cube, given about where it is."""
+    space = mixture.space
+    height = in_scores(surface, space)
+    population = tempered_particles(height, mixture, effort.particles, effort.sweeps, generator)
+    if space.dim <= GRID_DIM:
+        grid = AdaptiveGrid(surface, 1.0, space.dim)
+        grid.refine_around(space.unit_of_scores(population.points))
+        found = _by_grid(surface, grid, effort)
+        if found.log_integral.error < GOOD_ERROR:
+            return found
+    seen = [(population, mixture)]
+    if effort.populations > 1:
+        # Particles that start where the integrand is thought to be outweigh all that would end elsewhere.
+        start = Mixture.anywhere(space)
+        seen.append((tempered_particles(height, start, effort.particles, effort.sweeps, generator), start))
+        seen.sort(key=lambda one: -_surely(one[0]))
+    return _by_particles(surface, [one for one, _ in seen], seen[0][1], generator, effort)
 
 
-class GridTarget:
-    """e^{-λg}/Z in up to three dimensions, on an adaptive grid.
-
-    ``particles`` follow it, roughly: where they lie closer than the first cells are wide, a grid would miss it.
-    """
-
-    def __init__(
-        self,
-        surface: Surface,
-        inverse_temperature: float,
-        dim: int,
-        effort: Effort = THOROUGH,
-        particles: FloatArray | None = None,
-    ) -> None:
-        self._surface = surface
-        self._effort = effort
-        self._inverse_temperature = inverse_temperature
-        self._particles = particles
-        self._grid = self._new_grid(dim)
-        self._grid.refine_for_integral(effort.tolerance, effort.grid_points[dim])
-        # Draws need a grid that is split further, made when it is wanted: nothing else depends on what came before.
-        self._grid_for_draws: AdaptiveGrid | None = None
-        self._log_integral = LogIntegral(
-            self._grid.log_integral, self._grid.relative_error, self._grid.n_points, "cells"
-        )
-
-    @property
-    def log_integral(self) -> LogIntegral:
-        """The logarithm of ∫ e^{-λg}, with its error."""
-        return self._log_integral
-
-    def rough_draws(self, n: int, generator: np.random.Generator) -> FloatArray:
-        """Return uniform points in the boxes around nodes, drawn by the nodes' masses."""
-        return self._grid.draw_by_mass(n, generator)
-
-    def region(self, n: int) -> Region:
-        """Return the nodes of a coarser grid."""
-        grid = self._new_grid(self._grid.dim)
-        grid.refine_for_integral(COARSE_TOLERANCE, n)
-        return _all_nodes(grid)
-
-    def _new_grid(self, dim: int) -> AdaptiveGrid:
-        """Return a grid whose cells around the particles, if there are any, are as narrow as these lie."""
-        grid = AdaptiveGrid(self._surface, self._inverse_temperature, dim)
-        if self._particles is not None:
-            grid.refine_around(self._particles)
-        return grid
-
-    def all_points(self) -> Region:
-        """Return the nodes."""
-        return _all_nodes(self._grid)
-
-    def draw(self, n: int, generator: np.random.Generator) -> Draws:
-        """Return ``n`` independent draws, by rejection."""
-        if self._grid_for_draws is None:
-            self._grid_for_draws = self._grid.copy()
-            self._grid_for_draws.refine_for_draws(max_points=2 * self._effort.grid_points[self._grid.dim])
-        points, acceptance, above = self._grid_for_draws.draw(n, generator)
-        reason = f"{above:.1%} of the draws exceed their bound" if above > 0.01 else ""
-        moments = self._grid_for_draws.mean_energy()
-        return checked_draws(points, self._surface(points), moments, "cells", acceptance, reason)
+def _surely(population: Population) -> float:
+    """Return what the log integral is at least, as far as particles can tell."""
+    return population.log_integral - DIFFERENT * population.relative_error
 
 
-def _all_nodes(grid: AdaptiveGrid) -> Region:
-    """Return the nodes, dark ones too: where a power of the integrand is modelled, as much is unknown of those."""
+def in_scores(surface: Surface, space: Space) -> Surface:
+    """Return heights on the cube as heights in scores, with the measure that the cube has there."""
+    return lambda scores: np.asarray(surface(space.unit_of_scores(scores)) - space.log_prior_of_scores(scores))
+
+
+def _by_grid(surface: Surface, grid: AdaptiveGrid, effort: Effort) -> Target:
+    """Return the target of a grid that is split as far as it takes."""
+    grid.refine_for_integral(effort.tolerance, effort.grid_points[grid.dim])
     points, log_weights = grid.nodes()
-    return Region.of(points, log_weights, len(points))
+    integral = LogIntegral(grid.log_integral, grid.relative_error, grid.n_points, "cells")
+    return Target(surface, (points, grid.heights(), log_weights), integral, grid.draw_boxes, nearby=True)
 
 
-class PoolTarget:
-    """e^{-λg}/Z as weighted points, and the integral they gave."""
+def _by_particles(
+    surface: Surface, seen: Sequence[Population], start: Mixture, generator: np.random.Generator, effort: Effort
+) -> Target:
+    """Return the target that particles have found; the first ones, which know most of it, came from ``start``.
 
-    def __init__(
-        self, points: FloatArray, energies: FloatArray, log_weights: FloatArray, log_integral: LogIntegral
-    ) -> None:
-        self._points = points
-        self._energies = energies
-        self._log_weights = log_weights
-        self._log_integral = log_integral
+    Quasi-random points of a mixture fitted to them give the integral, fitted again to these points as they were weighed
+    if the error is not small; and where that is worth less than the particles, several populations of them.
+    """
+    space, population = start.space, seen[0]
+    height = in_scores(surface, space)
+    found, mixture = _by_points(height, seen, start, generator, effort)
+    integral = found.log_integral
+    # A mode that none of the particles is in may hold the share of one.
+    error = math.hypot(integral.error, 1.0 / len(population.points))
+    # Points may miss what particles have found; what they have seen themselves is there.
+    error += max(max(map(_surely, seen)) - integral.value, 0.0)
+    if error < max(population.relative_error, GOOD_ERROR):
+        n_points = population.n_points + integral.n_points
+        unit = space.unit_of_scores(found.points)
+        heights = found.heights + space.log_prior_of_scores(found.points)
+        integral = LogIntegral(integral.value + space.log_volume, error, n_points, integral.method)
+        return Target(surface, (unit, heights, found.log_weights), integral, _of_mixture(mixture))
+    populations = [population]
+    if effort.populations > 1:
+        populations = [
+            tempered_particles(height, start, effort.particles, effort.sweeps, generator)
+            for _ in range(effort.populations)
+        ]
+    return _of_populations(surface, space, populations)
 
-    @property
-    def log_integral(self) -> LogIntegral:
-        """The logarithm of ∫ e^{-λg}, with its error."""
-        return self._log_integral
 
-    def rough_draws(self, n: int, generator: np.random.Generator) -> FloatArray:
-        """Return points of the pool, drawn by their weights."""
-        weights = np.exp(self._log_weights - np.max(self._log_weights))
-        return self._points[generator.choice(len(weights), n, p=weights / weights.sum())]
+def _of_populations(surface: Surface, space: Space, populations: Sequence[Population]) -> Target:
+    """Return particles as a target: one population may err by more than it says, several tell by how they disagree."""
+    unit = space.unit_of_scores(np.vstack([one.points for one in populations]))
+    values = np.array([one.log_integral + space.log_volume for one in populations])
+    n = len(values)
+    error = float(np.linalg.norm([one.relative_error for one in populations])) / n
+    integral = LogIntegral(float(values[0]), error, populations[0].n_points, "smc")
+    if n > 1:
+        together = mean_of_estimates(values, sum(one.n_points for one in populations), "smc")
+        integral = replace(together, error=max(together.error, error))
+    region = unit, surface(unit), np.repeat(values, len(unit) // n)
+    return Target(surface, region, integral, None)
 
-    def region(self, n: int) -> Region:
-        """Return the pool's first points, which fill the cube evenly; all of them where few have any weight."""
-        if effective_sample_size(self._log_weights[:n]) > NARROW_TARGET_SHARE * n:
-            return Region.of(self._points[:n], self._log_weights[:n], n)
-        weights = np.exp(self._log_weights - np.max(self._log_weights))
-        return Region(self._points[evenly_spread(weights, n)], np.full(n, 1.0 / n))
 
-    def all_points(self) -> Region:
-        """Return the pool."""
-        return Region.of(self._points, self._log_weights, len(self._points))
+def _by_points(
+    height: Surface, seen: Sequence[Population], mixture: Mixture, generator: np.random.Generator, effort: Effort
+) -> tuple[Weighed, Mixture]:
+    """Return quasi-random points of the best of the mixtures that are fitted to particles, and that mixture."""
+    tolerance = max(effort.tolerance, QUASI_RANDOM_TOLERANCE)
+    particles, tried = seen[0].points, []
+    for _ in range(1 + REFITS):
+        mixture = fitted_to(particles, mixture.unbent())
+        for population in seen:
+            mixture = covering(mixture, population.points, -population.heights - population.log_integral)
+        found = weighed(height, mixture.quasi_random, tolerance, effort.pool_points, generator)
+        tried.append((found, mixture))
+        if found.log_integral.error < max(tolerance, GOOD_ERROR):
+            break
+        particles = found.drawn(len(particles), generator)
+    return min(tried, key=lambda one: one[0].log_integral.error)
 
-    def draw(self, n: int, generator: np.random.Generator) -> Draws:
-        """Return ``n`` of the pool's points, accepted by their weights; if too few are, resampled by them."""
-        relative = self._log_weights - np.max(self._log_weights)
-        (accepted,) = np.nonzero(np.log(generator.random(len(relative))) < relative)
-        acceptance = len(accepted) / len(relative)
-        if len(accepted) >= n:
-            chosen = generator.choice(accepted, n, replace=False)
-        else:
-            # With replacement: a choice without it would favour small weights.
-            weights = np.exp(relative)
-            chosen = generator.choice(len(weights), n, p=weights / weights.sum())
-        effective = effective_sample_size(relative)
-        reason = ""
-        if effective < POINTS_A_DRAW * n:
-            reason = f"{n} draws from a pool of {effective:.0f} effective points"
-        energies = self._energies[chosen]
-        moments = weighted_moments(self._energies, self._log_weights)
-        return checked_draws(self._points[chosen], energies, moments, self._log_integral.method, acceptance, reason)
+
+@dataclass(frozen=True, eq=False)
+class Weighed:
+    """Points with the height at each and the log weights whose mean is the integral."""
+
+    points: FloatArray
+    heights: FloatArray
+    log_weights: FloatArray
+    log_integral: LogIntegral
+
+    def drawn(self, n: int, generator: np.random.Generator) -> FloatArray:
+        """Return ``n`` of the points, as often as their weights say."""
+        return self.points[resampled(self.log_weights, generator, n)]
+
+
+#: Makes a set of quasi-random points, the logarithms of their densities, and which of them count.
+PointSets = Callable[[int, np.random.Generator], tuple[FloatArray, FloatArray, BoolArray]]
+
+
+def weighed(
+    height: Surface, point_sets: PointSets, tolerance: float, most: int, generator: np.random.Generator
+) -> Weighed:
+    """Return quasi-random points and what they make of ∫ e^{−height}.
+
+    Their number is doubled until the error is below ``tolerance``, there are ``most`` of them, or hopelessly few count:
+    then there is no telling the error.
+    """
+    n = FIRST_POINTS
+    while True:
+        sets = [point_sets(n, generator) for _ in range(SCRAMBLES)]
+        heights = [height(points) for points, _, _ in sets]
+        each = [
+            np.where(inside, -of_set - log_density, -math.inf)
+            for of_set, (_, log_density, inside) in zip(heights, sets, strict=True)
+        ]
+        points, log_weights = np.vstack([points for points, _, _ in sets]), np.concatenate(each)
+        integral = mean_of_estimates([log_mean_exp(one) for one in each], len(points), "quasi-random")
+        hopeless = effective_sample_size(log_weights) < HOPELESS_SHARE * len(points)
+        if hopeless:
+            integral = replace(integral, error=math.inf)
+        if integral.error < tolerance or hopeless or 2 * len(points) > most:
+            order = generator.permutation(len(points))
+            return Weighed(points[order], np.concatenate(heights)[order], log_weights[order], integral)
+        n *= 2
+
+
+def _everywhere(dim: int) -> PointSets:
+    """Return sets of points that fill the cube evenly."""
+    return lambda n, generator: (sobol(n, dim, generator), np.zeros(n), np.ones(n, dtype=bool))
+
+
+def _uniform(dim: int) -> Proposals:
+    """Return proposals that are anywhere on the cube."""
+    return lambda n, generator: (generator.random((n, dim)), np.zeros(n))
+
+
+def _of_mixture(mixture: Mixture) -> Proposals:
+    """Return proposals on the cube that are draws from a mixture in scores, those that count."""
+
+    def proposals(n: int, generator: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        scores, inside = mixture.draw(n, generator)
+        scores = scores[inside]
+        log_density = mixture.log_density(scores) - mixture.space.log_prior_of_scores(scores)
+        return mixture.space.unit_of_scores(scores), log_density
+
+    return proposals

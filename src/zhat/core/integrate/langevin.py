@@ -1,87 +1,21 @@
-"""Draws from e^{-λg}/Z on the unit cube, whether they can be trusted, and the paper's Langevin steps.
-
-Exact draws come from `zhat.core.integrate.target`.
-"""
+"""The paper's Langevin steps, and whether where they lead follows e^{-λg}."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from zhat.core.arrays import FloatArray, GradientSurface, Surface
-from zhat.core.logspace import log_sum_exp
+from zhat.core.integrate.distribution import Draws, checked_draws, weighted_moments
 from zhat.core.space.torus import Periodic, clip, reflect
 
-#: Draws whose mean energy is this many standard errors off are not draws from e^{-λg}.
-LARGEST_ENERGY_SHIFT = 4.0
 #: Uniform points that tell the energy which Langevin endpoints should have.
 N_REFERENCE = 4096
-
-
 #: What happens to a chain that leaves the cube: it bounces back, or is moved to the nearest point of the face.
 Boundary = Literal["reflect", "clip"]
 _INTO_CUBE = {"reflect": reflect, "clip": clip}
-
-
-@dataclass(frozen=True)
-class Draws:
-    """Draws, and what their sampler says of them.
-
-    Attributes
-    ----------
-    points
-        Shape ``(n, d)``.
-    method
-        "cells", "sobol", "importance", "smc" or "langevin".
-    trusted
-        Whether every check passed.
-    energy_shift
-        Mean of g over the draws, less that over e^{-λg}/Z, in standard errors of the former.
-    acceptance
-        Share of proposals accepted (1 for Langevin steps, which reject nothing).
-    reason
-        Why they are not trusted; empty if they are.
-    """
-
-    points: FloatArray
-    method: str
-    trusted: bool
-    energy_shift: float
-    acceptance: float
-    reason: str
-
-
-def checked_draws(
-    points: FloatArray,
-    energies: FloatArray,
-    moments: tuple[float, float],
-    method: str,
-    acceptance: float,
-    reason: str = "",
-) -> Draws:
-    """Return draws with the verdict on them, given the mean and sd that g has under e^{-λg}/Z.
-
-    A ``reason`` that the sampler has already found against them stands.
-    """
-    mean, sd = moments
-    # A constant energy has no spread, and rounding must not count as a shift.
-    sd = max(sd, 1e-9 * max(1.0, abs(mean)))
-    shift = float((np.mean(energies) - mean) / (sd / math.sqrt(len(energies)))) if len(energies) else 0.0
-    if not reason and not abs(shift) <= LARGEST_ENERGY_SHIFT:
-        reason = f"their mean energy is {shift:+.1f} standard errors off"
-    return Draws(points, method, not reason, shift, acceptance, reason)
-
-
-def weighted_moments(energies: FloatArray, log_weights: FloatArray) -> tuple[float, float]:
-    """Return the mean and sd of energies under weights given by their logarithms."""
-    weights = np.exp(log_weights - log_sum_exp(log_weights))
-    # Infinite energies have no weight, and 0 · inf is not 0.
-    energies = np.where(weights > 0, energies, 0.0)
-    mean = float(weights @ energies)
-    return mean, math.sqrt(float(weights @ (energies - mean) ** 2))
 
 
 def langevin_endpoints(
