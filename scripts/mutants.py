@@ -42,7 +42,7 @@ TESTS = {
     "core/space/candidates": "unit/test_core_design",
     "core/space": "unit/test_core_space unit/test_periodic unit/test_repeats",
     "estimators/norm": "unit/test_certificate",
-    "surface/process": "unit/test_estimators contract/test_estimators",
+    "estimators/process": "unit/test_estimators contract/test_estimators",
     "surface/insight": "unit/test_view_residuals unit/test_view_slices",
     "surface": "unit/test_landscape unit/test_curve",
     "estimators": "unit/test_estimators unit/test_own_estimators contract/test_estimators",

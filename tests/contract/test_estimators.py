@@ -8,9 +8,9 @@ import pytest
 import zhat
 from energies import skewed_1d, skewed_2d
 from zhat.estimators import METHODS, MaximumVariance, PiecewiseConstant, PiecewiseConstantMonteCarlo, Task, TwoBatch
+from zhat.estimators.process import SurrogateSettings
 from zhat.problem.evaluations import Evaluations, Outcome
 from zhat.problem.points import Points
-from zhat.surface.process import SurrogateSettings
 
 EVERY = {
     **METHODS,

@@ -5,14 +5,10 @@ import math
 
 import numpy as np
 import pytest
-from scipy.special import gammaincinv, kv
-from scipy.stats import qmc
 
 import zhat
 from zhat.core.gp.families import FAMILIES, Family, smoothness
 from zhat.core.gp.kernels import Kernel, correlation, correlation_and_slope
-
-ALPHA = 1.0
 
 
 def rational_quadratic(q):
@@ -31,10 +27,6 @@ RATIONAL_QUADRATIC = Family(
     farthest=math.inf,
     correlation=rational_quadratic,
     correlation_and_slope=rational_quadratic_and_slope,
-    frequencies=lambda normal, uniform: normal * np.sqrt(2.0 * gammaincinv(ALPHA, uniform)),
-    log_spectrum=lambda square, n_axes: (
-        0.5 * (ALPHA - 0.5 * n_axes) * np.log(square) + np.log(kv(ALPHA - 0.5 * n_axes, np.sqrt(square)))
-    ),
     fourth_derivative=24.0,
 )
 ALL = {**FAMILIES, "rational-quadratic": RATIONAL_QUADRATIC}
@@ -73,28 +65,6 @@ def test_the_fourth_derivative_is_that_along_a_line(family):
     r = np.linspace(0.0, 0.3, 40)
     coefficients = np.polynomial.Polynomial.fit(r**2, values(family, r**2), 6).convert().coef
     assert 24.0 * coefficients[2] == pytest.approx(family.fourth_derivative, rel=1e-3)
-
-
-@pytest.mark.parametrize("dim", [1, 2, 3])
-def test_waves_of_its_frequencies_have_its_correlation(family, dim):
-    uniform = qmc.Sobol(dim + 1, rng=0).random(2**14)
-    normal = qmc.MultivariateNormalQMC(np.zeros(dim), rng=1).random(2**14)
-    frequencies = family.frequencies(normal, uniform[:, -1:])
-    for step in (0.3, 1.0, 2.0):
-        waves = np.cos(step * frequencies[:, 0])
-        assert np.mean(waves) == pytest.approx(values(family, [step**2])[0], abs=0.02)
-
-
-def test_its_spectrum_is_the_density_of_its_frequencies(family):
-    uniform = qmc.Sobol(2, rng=0).random(2**14)
-    normal = qmc.MultivariateNormalQMC(np.zeros(1), rng=1).random(2**14)
-    frequencies = np.abs(family.frequencies(normal, uniform[:, -1:])[:, 0])
-    edges = np.array([0.2, 0.5, 1.0, 1.5, 2.0])
-    shares = np.histogram(frequencies, edges)[0] / np.sum((frequencies > edges[0]) & (frequencies < edges[-1]))
-    grid = np.linspace(0.2, 2.0, 3601)
-    density = np.exp(family.log_spectrum(grid**2, 1))
-    masses = [np.sum(density[(grid >= low) & (grid < high)]) for low, high in zip(edges, edges[1:], strict=False)]
-    np.testing.assert_allclose(shares, np.array(masses) / np.sum(masses), atol=0.02)
 
 
 def test_a_new_kernel_is_a_row_of_the_table(named, tmp_path):

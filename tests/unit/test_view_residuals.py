@@ -12,7 +12,7 @@ from zhat.auto.places import first_size
 from zhat.core.gp.process import GaussianProcess
 from zhat.core.logspace import log_mean_exp
 from zhat.estimators import Adaptive
-from zhat.surface.process import surrogate
+from zhat.estimators.process import surrogate
 from zhat.view.residuals import draw_residuals, residuals_data
 
 

@@ -32,7 +32,7 @@ FEWEST_A_TERM = 2
 #: A far height is believed to be as high as the limit within this share of it; a higher one the more loosely, by this
 #: share of what it is above. That is settled in so many passes.
 LIMIT_SHARE = 0.1
-LOOSENESS = 0.5
+LOOSENESS = 0.3
 PASSES = 3
 #: A height that should be low by so many sds of what a process predicts, and is far, lies beyond a cliff.
 CLIFF_SDS = 3.0
@@ -96,7 +96,7 @@ def _fit_piece(
 
 @dataclass(frozen=True, eq=False)
 class Told:
-    """A sample in a frame: where its points are, their values, at the limit for far ones, and the variances of these."""
+    """A sample in a frame: its points, their values (at the limit where far), the variances and slopes of these."""
 
     frame: Frame
     x: FloatArray
@@ -106,6 +106,7 @@ class Told:
 
     @classmethod
     def of(cls, sample: Sample, frame: Frame) -> Told:
+        """Return what a process in the frame may be told."""
         natural = sample.natural
         heights = np.minimum(sample.height, sample.limit) + sample.space.log_prior(natural)
         values = frame.values(natural, heights)

@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-
 import numpy as np
 
+from zhat.auto.models import surprise
+from zhat.auto.planning import surface_of
 from zhat.auto.rounds import Round
-from zhat.core.arrays import FloatArray
 from zhat.problem.task import Task
 from zhat.surface.insight import SMALLEST_SD, Insight, OutOfSample
-from zhat.surface.landscape import Landscape
 
 #: Of fewer heights none can be left out.
 FEWEST_LEFT_OUT = 3
 
 
-def insight_of(task: Task, made: Round, landscape: Callable[[], Landscape]) -> Insight:
-    """Return the insight of a round with models. The landscape, which takes a while, is made when it is looked at."""
-    known, scale = made.known, task.inverse_temperature
+def insight_of(task: Task, made: Round) -> Insight:
+    """Return the insight of a round with models."""
+    models, known, scale = made.models, made.known, task.inverse_temperature
+    assert models is not None
+    best, lowest, wrong = models.best, models.sample.lowest - known.shift, surprise(made.tests)
     energy, noise_std = np.full((2, known.n_asked), np.nan)
     energy[known.position], noise_std[known.position] = (known.told - known.shift) / scale, np.sqrt(known.noise) / scale
-    kept, told = cache(landscape), predicted_by_rounds(task, made)
-
-    def wall(unit: FloatArray) -> FloatArray:
-        walls = kept().walls
-        return np.zeros(len(unit)) if walls is None else walls(unit)
-
+    told = predicted_by_rounds(task, made)
     return Insight(
-        lambda unit: kept().lowest + kept().mean(unit), lambda unit: kept().sd(unit), wall,
+        lambda unit: (best.height(unit) + lowest) / scale, lambda unit: wrong * best.sd(unit) / scale,
+        surface_of(lambda unit: np.zeros(len(unit)), best, known.failing),
         energy, noise_std, told if len(told) else left_out(task, made),
     )  # fmt: skip
 

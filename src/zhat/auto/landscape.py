@@ -1,182 +1,109 @@
 """One surface of the energy for all λ from the facts of the last round.
 
-The believed form knows nothing of heights above its limit. At a smaller λ they matter. So forms are fitted on a ladder
-of limits, each four times the one before, until every height is below; and one surface is stitched from them by
-height: each rung's form where it is low enough to be believed, and blended into that of the next above.
+The believed form knows nothing of heights above its limit. At a smaller λ they matter. So models are fitted at a
+ladder of λs, each a quarter of the one before, until every height is below the limit. Each is believed where the
+energy is well below its own limit, and the next one elsewhere.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
-from zhat.auto.models import fit_models, surprise
+from zhat.auto.models import surprise
+from zhat.auto.planning import surface_of
 from zhat.auto.rounds import Round
 from zhat.auto.sample import Sample
-from zhat.auto.surrogate import Surrogate, deviations
-from zhat.core.arrays import FloatArray, IndexArray, Surface, blocks
-from zhat.core.logspace import effective_sample_size
-from zhat.core.space.candidates import nearest_volumes
+from zhat.auto.surrogate import Surrogate
+from zhat.auto.tempered import tempered
+from zhat.core.arrays import BoolArray, FloatArray, IndexArray
+from zhat.core.heights.walls import Walls
 from zhat.problem.streams import Purpose, stream
 from zhat.problem.task import Task
-from zhat.surface.landscape import LARGEST_SCORE, N_DRAWS, PRIOR_WEIGHT, Landscape
+from zhat.surface.landscape import N_DRAWS, Landscape, deviations_everywhere, left_out_inflation
 
-#: From one limit of the ladder to the next, and how many there are at most.
-LADDER_STEP = 4.0
-MOST_RUNGS = 8
-#: A form is believed up to this share of its limit, and not at all above the second.
-BELIEVED_SHARE = 0.5
-DISBELIEVED_SHARE = 0.9
-#: A draw is made at so many places, and elsewhere it is what is expected given these.
-N_PLACES = 512
+#: From one λ of the ladder to the next, and how many there are at most.
+STEP = 4.0
+MOST_RUNGS = 9
+#: A form is believed up to this share of its limit.
+BELIEVED_SHARE = 0.7
 #: No draw is lower than heights that are so many sds lower than the median ones.
 LOWEST_DRAW = 3.0
-#: The power of the integrand by which values count that tell how wrong a form is where it knows least.
-HIGHER_GROUND = 0.3
 
 
 @dataclass(frozen=True, eq=False)
-class FormRung:
-    """Forms, as plausible as each other, that know heights up to a limit.
+class Rung:
+    """A form of λ times the energy, and what its sds are to be multiplied by."""
 
-    ``inflation`` is what their sds are to be multiplied by; ``inverse_temperature`` is the smallest λ at which no more
-    than these heights matter; ``shift`` takes heights to those above the lowest energy, and ``scale`` is the task's λ.
-    """
-
-    forms: tuple[Surrogate, ...]
+    form: Surrogate
     sample: Sample
-    inflation: float
     inverse_temperature: float
-    scale: float
-    shift: float
+    inflation: float
 
-    def energy(self, x: FloatArray) -> FloatArray:
-        """Return the energy above the lowest."""
-        return np.asarray((np.mean([form.height(x) for form in self.forms], axis=0) + self.shift) / self.scale)
+    def energy(self, height: FloatArray) -> FloatArray:
+        """Return the energies of heights."""
+        return np.asarray((height + self.sample.lowest) / self.inverse_temperature)
 
-    def trust(self, x: FloatArray, energy: FloatArray) -> FloatArray:
-        """Return how far it is to be believed at points where it has these energies, from 0 to 1."""
-        space, limit = self.sample.space, self.sample.limit
-        height = self.scale * energy - self.shift - space.log_prior(space.natural(x))
-        trust, walls = _fade(height / limit, BELIEVED_SHARE, DISBELIEVED_SHARE), self.forms[0].walls
-        return np.asarray(trust if walls is None else trust * np.exp(-walls.height(x)))
+    def is_believed(self, x: FloatArray) -> BoolArray:
+        """Return whether it is to be believed at the rows of ``x``."""
+        space = self.sample.space
+        height = surface_of(self.form.height, self.form)(x) - space.log_prior(space.natural(x))
+        return np.asarray(height < BELIEVED_SHARE * self.sample.limit)
 
-    def sd(self, x: FloatArray) -> FloatArray:
-        """Return the standard deviation of the energy."""
-        own = np.mean([form.sd(x) ** 2 for form in self.forms], axis=0)
-        apart = np.var([form.height(x) for form in self.forms], axis=0)
-        return np.asarray(np.sqrt(self.inflation**2 * own + apart) / self.scale)
-
-    def draws(self, x: FloatArray, seed: int) -> FloatArray:
-        """Return draws of the energy above the lowest, shape ``(N_DRAWS, len(x))``."""
-        generator = stream(seed, Purpose.PATHS, round(self.sample.limit))
-        places = np.sort(generator.permutation(len(x))[:N_PLACES])
-        n = N_DRAWS // len(self.forms)
-        drawn = [draws_of(form, x, places, self.inflation, n, generator) for form in self.forms]
-        return np.asarray((np.vstack(drawn) + self.shift) / self.scale)
-
-
-def draws_of(
-    form: Surrogate, x: FloatArray, places: IndexArray, inflation: float, n: int, generator: np.random.Generator
-) -> FloatArray:
-    """Return ``n`` draws of heights: at some rows of ``x``, and at the others what is expected given these."""
-    known = form.covariance(x[places], x[places])
-    off = inflation * deviations(known, n, generator)
-    smallest = 1e-8 * float(np.max(np.diag(known), initial=0.0)) + 1e-12
-    weights = np.linalg.solve(known + smallest * np.eye(len(places)), off.T)
-    heights = np.empty((n, len(x)))
-    for rows in blocks(len(x), len(places)):
-        heights[:, rows] = (form.covariance(x[rows], x[places]) @ weights).T
-    heights[:, places] = off
-    heights += form.height(x)
-    return np.asarray(np.maximum(heights, form.optimistic(x, LOWEST_DRAW)))
+    def draws(self, x: FloatArray, generator: np.random.Generator) -> FloatArray:
+        """Return draws of the energy, shape ``(N_DRAWS, len(x))``."""
+        off = self.inflation * deviations_everywhere(self.form.covariance, x, generator)
+        return self.energy(np.maximum(self.form.height(x) + off, self.form.optimistic(x, LOWEST_DRAW)))
 
 
 def landscape_of(task: Task, made: Round) -> Landscape:
     """Return the surface of the round's models, and of others for heights that these know nothing of."""
-    models, lowest, scale = made.models, made.known.lowest, task.inverse_temperature
+    models, known, scale = made.models, made.known, task.inverse_temperature
     assert models is not None
-    sample, ratio = models.sample, 1.0
-    forms: tuple[Surrogate, ...] = (models.best,)
-    shift, wrong = sample.lowest - lowest, surprise(made.tests)
-    rungs = [FormRung(forms, sample, wrong, scale, scale, shift)]
-    # What is beyond a cliff matters at a smaller λ.
-    sample = Sample.of(replace(made.known, y=made.known.told), made.limit)
-    while len(rungs) < MOST_RUNGS and np.any(np.isfinite(sample.height[sample.far])):
-        sample, ratio = replace(sample, limit=LADDER_STEP * sample.limit), ratio / LADDER_STEP
-        models = fit_models(sample, made.charts, None, True, ())
-        forms, wrong = (models.best,), _left_out_inflation(sample, models.best, ratio)
-        rungs.append(FormRung(forms, sample, wrong, ratio * scale, scale, shift))
-    walls = [one.height for one in (forms[0].walls, made.known.failing) if one is not None]
+    rungs = [Rung(models.best, models.sample, scale, surprise(made.tests))]
+    finite, ratio = np.isfinite(known.told), 1.0
+    highest = float(np.max(known.told[finite])) - known.lowest
+    while ratio * highest > made.limit and len(rungs) < MOST_RUNGS:
+        ratio /= STEP
+        other, _ = tempered(known, made.limit, made.charts, ratio)
+        rungs.append(Rung(other.best, other.sample, ratio * scale, _inflation(other.best, other.sample)))
+    infinite = Walls.around(known.unit, finite, known.space.periodic)
+    walls = [one.height for one in (infinite, known.failing) if one is not None]
+    lowest, shift = known.lowest / scale, known.shift / scale
 
-    def height(x: FloatArray) -> FloatArray:
-        return np.asarray(np.sum([wall(x) for wall in walls], axis=0))
-
-    found = _stitched(rungs, (lowest - made.known.shift) / scale, height if walls else None, task.seed)
-    return found
-
-
-def _left_out_inflation(sample: Sample, form: Surrogate, ratio: float) -> float:
-    """Return what the sds of a form should be multiplied by at a λ that is ``ratio`` times as large; at least 1.
-
-    It is told by how badly each height that is left out is predicted, which counts by the integrand in the part of the
-    cube that it is nearest to.
-    """
-    rows, missed, variance = form.left_out()
-    if len(rows) < 3:
-        return 1.0
-    volumes = nearest_volumes(sample.unit[rows], periodic=sample.space.periodic)
-    height = ratio * (sample.height[rows] + sample.space.log_prior(sample.natural[rows]))
-    variance = ratio**2 * variance
-    scores = np.minimum((ratio * missed) ** 2 / np.maximum(variance, 1e-300), LARGEST_SCORE)
-    log_weights = np.log(np.maximum(volumes, 1e-300)) - height
-    effective = effective_sample_size(log_weights)
-    weights = np.exp(log_weights - np.max(log_weights))
-    of_each = (PRIOR_WEIGHT + effective * float(np.average(scores, weights=weights))) / (PRIOR_WEIGHT + effective)
-    # Where it claims to know least it must not be wrong by more: there, higher ground counts as well.
-    weights = volumes * np.exp(-HIGHER_GROUND * height)
-    of_all = float(weights @ (scores * variance)) / max(float(weights @ variance), 1e-300)
-    return math.sqrt(max(1.0, of_each, of_all))
-
-
-def _stitched(rungs: Sequence[FormRung], lowest: float, walls: Surface | None, seed: int) -> Landscape:
-    """Return the one surface of the forms of a ladder, the largest λ first."""
-
-    def shares(x: FloatArray) -> tuple[list[FloatArray], list[FloatArray]]:
-        """Return each rung's energies and its share in the surface."""
-        energies, found, left = [], [], np.ones(len(x))
-        for rung in rungs[:-1]:
-            energies.append(rung.energy(x))
-            found.append(left * rung.trust(x, energies[-1]))
-            left = left - found[-1]
-        return [*energies, rungs[-1].energy(x)], [*found, left]
+    def parts(x: FloatArray) -> Iterator[tuple[int, Rung, IndexArray]]:
+        """Yield each rung with the rows where it is the first that is believed."""
+        left = np.arange(len(x))
+        for number, rung in enumerate(rungs):
+            believed: BoolArray = np.full(len(left), rung is rungs[-1])
+            if rung is not rungs[-1]:
+                believed = rung.is_believed(x[left])
+            if np.any(believed):
+                yield number, rung, left[believed]
+            left = left[~believed]
 
     def mean(x: FloatArray) -> FloatArray:
-        return np.asarray(np.sum([share * energy for energy, share in zip(*shares(x), strict=True)], axis=0))
-
-    def sd(x: FloatArray) -> FloatArray:
-        total = np.zeros(len(x))
-        for rung, share in zip(rungs, shares(x)[1], strict=True):
-            (some,) = np.nonzero(share > 0.0)
-            if len(some):
-                total[some] += share[some] * rung.sd(x[some])
-        return total
+        found = np.empty(len(x))
+        for _, rung, rows in parts(x):
+            found[rows] = rung.energy(rung.form.height(x[rows]))
+        return found - lowest
 
     def draws(x: FloatArray) -> FloatArray:
-        total = np.zeros((N_DRAWS, len(x)))
-        for rung, share in zip(rungs, shares(x)[1], strict=True):
-            (some,) = np.nonzero(share > 0.0)
-            if len(some):
-                total[:, some] += share[some] * rung.draws(x[some], seed)
-        return total
+        found = np.empty((N_DRAWS, len(x)))
+        for number, rung, rows in parts(x):
+            found[:, rows] = rung.draws(x[rows], stream(task.seed, Purpose.PATHS, number))
+        return found - lowest
 
-    return Landscape(lowest, mean, sd, draws, walls, rungs[-1].inverse_temperature)
+    def wall(x: FloatArray) -> FloatArray:
+        return np.asarray(np.sum([height(x) for height in walls], axis=0))
+
+    smallest = scale * min(1.0, made.limit / max(highest, 1e-300))
+    return Landscape(lowest - shift, mean, draws, wall if walls else None, smallest)
 
 
-def _fade(value: FloatArray, start: float, end: float) -> FloatArray:
-    """Return 1 up to ``start`` and 0 from ``end`` on, smooth between."""
-    share = np.clip((end - value) / (end - start), 0.0, 1.0)
-    return np.asarray(share * share * (3.0 - 2.0 * share))
+def _inflation(form: Surrogate, sample: Sample) -> float:
+    """Return what the sds of a form should be multiplied by, from how badly each height left out is predicted."""
+    rows, missed, variance = form.left_out()
+    return left_out_inflation(missed, variance, -sample.height[rows])

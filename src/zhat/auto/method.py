@@ -25,7 +25,6 @@ from zhat.protocol.estimator import Finding, nothing_finite
 from zhat.protocol.remembered import Kept, Seen
 from zhat.surface.curve import LandscapeCurve, Pinned
 from zhat.surface.insight import Insight
-from zhat.surface.landscape import Landscape
 from zhat.surface.temperatures import Temperatures
 
 
@@ -81,7 +80,7 @@ class Adaptive:
         last = _closing(task, seen)
         if last is None:
             return None
-        found = insight_of(task, last[0], lambda: _landscape(task, seen))
+        found = insight_of(task, last[0])
         # Of values at one and the same place, the forms were told the first.
         repeated = np.isnan(found.energy) & facts.ok
         return replace(found, energy=np.where(repeated, facts.y, found.energy))
@@ -95,7 +94,6 @@ class Adaptive:
 
 
 _findings: Kept[Finding] = Kept(4)
-_landscapes: Kept[Landscape] = Kept(4)
 _curves: Kept[LandscapeCurve] = Kept(4)
 _closings: Kept[tuple[Round, View] | None] = Kept(4)
 
@@ -104,18 +102,13 @@ def _closing(task: Task, seen: Seen) -> tuple[Round, View] | None:
     return _closings.of(task, seen, lambda: closing_round(task, seen))
 
 
-def _landscape(task: Task, seen: Seen) -> Landscape:
-    """Return the surface for all λ, which is remembered."""
+def _curve(task: Task, seen: Seen) -> LandscapeCurve:
+    """Return the surfaces of a curve, which are remembered: they take seconds, and another λ next to nothing."""
     last = _closing(task, seen)
     if last is None:
         raise ValueError("no energy is finite")
     made = last[0]
-    return _landscapes.of(task, seen, lambda: landscape_of(task, made))
-
-
-def _curve(task: Task, seen: Seen) -> LandscapeCurve:
-    """Return the surfaces of a curve, which are remembered: they take seconds, and another λ next to nothing."""
-    return _curves.of(task, seen, lambda: LandscapeCurve(task, _landscape(task, seen)))
+    return _curves.of(task, seen, lambda: LandscapeCurve(task, landscape_of(task, made)))
 
 
 def _conclude(task: Task, seen: Seen, facts: Evaluations) -> Finding:
@@ -131,7 +124,8 @@ def _conclude(task: Task, seen: Seen, facts: Evaluations) -> Finding:
     form = models.best
     diagnostics: dict[str, float | str] = {
         **parts, **others, "form": form.name, "kinds": form.kinds, "nu": form.nu,
-        "n_basins": float(len(made.search.basins)), "n_search": float(made.n_modelled), "n_matter": float(np.sum(made.sample.matters)), "quadrature_method": view.log_integral.method,
+        "n_basins": float(len(made.search.basins)), "n_search": float(made.n_modelled),
+        "n_matter": float(np.sum(made.sample.matters)), "quadrature_method": view.log_integral.method,
         "noise_std": math.sqrt(made.known.new_noise()) / task.inverse_temperature,
     }  # fmt: skip
     return Finding(value, error, notes_on(task, made, parts, others["surprise"]), diagnostics)

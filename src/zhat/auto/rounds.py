@@ -266,9 +266,9 @@ def _points_of_turn(
     turn = (task.inverse_temperature, *task.others)[(len(made.past) - 1) % (1 + len(task.others))]
     if turn == task.inverse_temperature:
         return view.draws, next_points(models.best, models.sample, view, size, generator, failing)
-    form, sample = tempered(models.sample, made.charts, turn / task.inverse_temperature)
-    view = view_of(form, sample, made.charts, generator, QUICK, failing)
-    return None, next_points(form, sample, view, size, generator, failing)
+    models, charts = tempered(made.known, made.limit, made.charts, turn / task.inverse_temperature)
+    view = view_of(models.best, models.sample, charts, generator, QUICK, failing)
+    return None, next_points(models.best, models.sample, view, size, generator, failing)
 
 
 def _exploring_share(task: Task, made: Round, view: View) -> float:

@@ -28,7 +28,7 @@ from zhat.core.space.torus import Columns, columns, embed
 #: Heights of places that nobody knows anything of, and softened heights that are as good as none.
 NOT_MODELLED = 1e9
 SMALLEST_SOFTENED = 1e-6
-#: An expected e^{−height} counts an sd of a height as at most this: a surrogate that knows nothing may believe anything.
+#: An expected e^{−height} counts an sd of a height as at most this: one that knows nothing may believe anything.
 LARGEST_SD = 1.0
 #: Nodes and weights of an average over a normal variable.
 NODES, WEIGHTS = math.sqrt(3.0) * np.array([-1.0, 0.0, 1.0]), np.array([1.0, 4.0, 1.0]) / 6.0
@@ -83,8 +83,8 @@ class Frame:
     def coordinates(self, natural: FloatArray) -> FloatArray:
         """Return where points are to a process.
 
-        On the cube quantiles are scores, and periodic axes circles. Around a bowl they are directions, which are shorter
-        near its bottom, and the logarithm of its height: a function that is not stationary in its width is in these.
+        On the cube quantiles are scores, and periodic axes circles. Around a bowl they are directions, which are
+        shorter near its bottom, and the logarithm of its height: in these, functions change as fast near as far.
         """
         if self.chart is None:
             return embed(0.5 + natural / WIDTH, self.space.periodic)

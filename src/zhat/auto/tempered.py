@@ -1,95 +1,23 @@
-"""Surrogates at a smaller λ, for which evaluations are to be chosen as well."""
+"""Surrogates at a smaller λ: for the points that are chosen for it, and for a curve."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-import numpy as np
-
-from zhat.auto.charts import Chart
-from zhat.auto.models import fit_models
+from zhat.auto.charts import Chart, root_of
+from zhat.auto.known import Known
+from zhat.auto.models import Models, fit_models
 from zhat.auto.sample import Sample
-from zhat.auto.surrogate import LeftOut, Surrogate
-from zhat.core.arrays import FloatArray
-from zhat.core.heights.walls import Walls
-
-#: An expected e^{−height} is at most so much larger, in the logarithm, than that of the median height.
-LARGEST_GAIN = 0.5
 
 
-@dataclass(frozen=True, eq=False)
-class Tempered:
-    """A form whose heights are ``ratio`` times those of another one."""
+def tempered(known: Known, limit: float, charts: Sequence[Chart], ratio: float) -> tuple[Models, list[Chart]]:
+    """Return models of ``ratio`` times the energies up to the same limit, and their bowls.
 
-    form: Surrogate
-    ratio: float
-
-    @property
-    def name(self) -> str:
-        """That of the form."""
-        return self.form.name
-
-    @property
-    def kinds(self) -> str:
-        """Those of the form."""
-        return self.form.kinds
-
-    @property
-    def nu(self) -> float:
-        """That of the form."""
-        return self.form.nu
-
-    @property
-    def score(self) -> float:
-        """That of the form."""
-        return self.form.score
-
-    @property
-    def walls(self) -> Walls | None:
-        """Those of the form."""
-        return self.form.walls
-
-    def height(self, unit: FloatArray) -> FloatArray:
-        """Return the median height at the rows of ``unit``."""
-        return self.ratio * self.form.height(unit)
-
-    def sd(self, unit: FloatArray) -> FloatArray:
-        """Return the standard deviation of the heights."""
-        return self.ratio * self.form.sd(unit)
-
-    def expected(self, unit: FloatArray) -> FloatArray:
-        """Return minus the logarithm of the expected e^{−height}, as far as it can be believed."""
-        return self.height(unit) - np.minimum(0.5 * self.sd(unit) ** 2, LARGEST_GAIN)
-
-    def optimistic(self, unit: FloatArray, sds: float) -> FloatArray:
-        """Return heights that are lower by so many sds."""
-        return self.ratio * self.form.optimistic(unit, sds)
-
-    def covariance(self, unit: FloatArray, other: FloatArray) -> FloatArray:
-        """Return the covariance of the heights."""
-        return self.ratio**2 * self.form.covariance(unit, other)
-
-    def draws(self, unit: FloatArray, n: int, generator: np.random.Generator) -> FloatArray:
-        """Return the heights of ``n`` functions that are as plausible as each other."""
-        return self.ratio * self.form.draws(unit, n, generator)
-
-    def left_out(self) -> LeftOut:
-        """Return how well each height that it was told is predicted by the others."""
-        rows, missed, variance = self.form.left_out()
-        return LeftOut(rows, self.ratio * missed, self.ratio**2 * variance)
-
-    def log_scores(self, unit: FloatArray, height: FloatArray, noise: FloatArray, limit: FloatArray) -> FloatArray:
-        """Return how well heights, or that they are above the limit, were predicted."""
-        ratio = self.ratio
-        return self.form.log_scores(unit, height / ratio, noise / ratio**2, limit / ratio)
-
-
-def tempered(sample: Sample, charts: Sequence[Chart], ratio: float) -> tuple[Surrogate, Sample]:
-    """Return a form of ``ratio`` times the heights that it knows up to the limit, and its sample.
-
-    What the believed form takes for far may matter there: another one is fitted, which knows higher ones.
+    What is far at the larger λ, or beyond a cliff, may matter at the smaller one.
     """
-    sample = replace(sample, limit=sample.limit / ratio)
-    form = fit_models(sample, charts, None, True, ()).best
-    return Tempered(form, ratio), replace(sample, noise=ratio**2 * sample.noise)
+    sample = Sample.of(replace(known, y=ratio * known.told, noise=ratio**2 * known.noise), limit)
+    wider = [
+        replace(chart, bottom=ratio * chart.bottom, root=root_of(chart.root @ chart.root.T / ratio)) for chart in charts
+    ]
+    return fit_models(sample, wider, None, True, ()), wider

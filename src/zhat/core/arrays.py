@@ -14,9 +14,6 @@ BoolArray = NDArray[np.bool_]
 #: A cheap, vectorised function on the unit cube: ``(n, d) -> (n,)``.
 Surface = Callable[[FloatArray], FloatArray]
 
-#: Several of them at a time: ``(n, d) -> (n, k)``.
-Surfaces = Callable[[FloatArray], FloatArray]
-
 #: One with its gradient: ``(n, d) -> (n,), (n, d)``.
 GradientSurface = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 

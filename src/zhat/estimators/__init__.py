@@ -5,11 +5,11 @@ from __future__ import annotations
 from zhat.auto.method import Adaptive
 from zhat.estimators.monte_carlo import MonteCarlo
 from zhat.estimators.piecewise import PiecewiseConstant, PiecewiseConstantMonteCarlo
+from zhat.estimators.process import SurrogateSettings
 from zhat.estimators.registry import METHODS, named
 from zhat.estimators.two_batch import MaximumVariance, TwoBatch
 from zhat.problem.task import Task
 from zhat.protocol.estimator import Estimator, Finding, WithCurve, WithPosterior, WithSurrogate
-from zhat.surface.process import SurrogateSettings
 
 __all__ = [
     "METHODS",

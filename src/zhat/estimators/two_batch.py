@@ -14,10 +14,11 @@ from typing import Literal
 import numpy as np
 
 from zhat.core.arrays import FloatArray, Surface
-from zhat.core.gp.process import GaussianProcess
 from zhat.core.integrate.distribution import Draws, Target
 from zhat.core.integrate.langevin import draw_langevin
 from zhat.estimators.piecewise import check_split, first_batch_size
+from zhat.estimators.process import FittedProcess, SurrogateSettings, surrogate
+from zhat.estimators.process_surface import inflation, insight_of_process, landscape_of_process
 from zhat.problem.evaluations import Evaluations
 from zhat.problem.points import Points
 from zhat.problem.streams import Purpose
@@ -25,9 +26,7 @@ from zhat.problem.task import Task, log_noise_correction, noise_variances
 from zhat.protocol.common import LARGEST_NOISE, average, learned_shift_error, share_left
 from zhat.protocol.estimator import Finding, nothing_finite
 from zhat.surface.curve import LandscapeCurve, Pinned
-from zhat.surface.insight import Insight, insight_of_process
-from zhat.surface.landscape import Landscape, landscape_of_process
-from zhat.surface.process import FittedProcess, SurrogateSettings, surrogate
+from zhat.surface.insight import Insight
 from zhat.surface.temperatures import Temperatures
 
 #: Draws over which the surrogate's uncertainty is averaged for the error of Ẑ₁ alone.
@@ -207,8 +206,8 @@ def _one_batch_finding(model: SurrogateSettings, task: Task, facts: Evaluations)
     n = len(draws)
     # Pairs of different draws: a draw with itself would add the variance over n.
     mean_covariance = (float(np.sum(covariance)) - float(np.trace(covariance))) / (n * (n - 1))
-    inflation = _misfit_inflation(task, found.process)
-    surface_error = inflation * task.inverse_temperature * math.sqrt(max(mean_covariance, 0.0))
+    wrong = inflation(task, found.process)
+    surface_error = wrong * task.inverse_temperature * math.sqrt(max(mean_covariance, 0.0))
     typical = task.inverse_temperature * math.sqrt(max(float(np.trace(covariance)) / n, 0.0))
     notes: tuple[str, ...] = ()
     if typical > LARGEST_TYPICAL_UNCERTAINTY:
@@ -220,7 +219,7 @@ def _one_batch_finding(model: SurrogateSettings, task: Task, facts: Evaluations)
     change = abs(integral.value - half.log_integral.value) if half else 0.0
     diagnostics = _surrogate_diagnostics(found) | {
         "surrogate_error": surface_error,
-        "misfit_inflation": inflation,
+        "misfit_inflation": wrong,
         "change_since_half": change,
     }
     shift_error = learned_shift_error(task, facts, found.learned_noise)
@@ -234,7 +233,7 @@ def _temperatures(
     found = surrogate(model, task, facts)
     if found is None:
         raise ValueError("no energy is finite")
-    return LandscapeCurve(task, _landscape(task, found)).at(
+    return LandscapeCurve(task, landscape_of_process(task, found.process)).at(
         inverse_temperatures, Pinned(task.inverse_temperature, finding.log_z, finding.std_error)
     )
 
@@ -246,24 +245,7 @@ def _insight(model: SurrogateSettings, task: Task, facts: Evaluations, n_first: 
         return None
     if first is None:
         first, n_first = found, len(facts)
-    return insight_of_process(task, facts, found, _landscape(task, found), first, n_first)
-
-
-def _landscape(task: Task, found: FittedProcess) -> Landscape:
-    return landscape_of_process(task, found.process, _misfit_inflation(task, found.process))
-
-
-def _misfit_inflation(task: Task, process: GaussianProcess) -> float:
-    """Return how many times larger than claimed the surrogate's errors are where the mass is; at least 1.
-
-    The root of the mean squared leave-one-out residual, in the sds that the process gives them, weighted by e^{-λy}:
-    a fit that is fair on the whole may be far too sure of itself at the bottom of the valley.
-    """
-    if len(process.y) < 3:
-        return 1.0
-    residuals, variances = process.leave_one_out()
-    weights = np.exp(-task.inverse_temperature * (process.y - np.min(process.y)))
-    return math.sqrt(max(1.0, float(np.average(residuals**2 / variances, weights=weights))))
+    return insight_of_process(task, facts, found, first, n_first)
 
 
 def _surrogate_diagnostics(found: FittedProcess) -> dict[str, float | str]:

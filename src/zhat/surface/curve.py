@@ -48,7 +48,7 @@ class LandscapeCurve:
     def __init__(self, task: Task, landscape: Landscape) -> None:
         walls = landscape.walls
         self._task = task
-        self._lowest, self._is_exact = landscape.lowest, landscape.is_exact
+        self._lowest = landscape.lowest
         self._nodes = nodes_for_range(
             landscape.mean, None if walls is None else _inside(walls), REACH * task.inverse_temperature,
             landscape.smallest, task.dim, task.generator(Purpose.NODES), task.periodic,
@@ -67,7 +67,7 @@ class LandscapeCurve:
         # The mean energy falls with λ: it is nowhere lower than where the curve ends.
         end = thermodynamics(self._draws, self._log_weights, np.array([REACH * own]))
         lowest_mean = float(np.mean(end.mean)) + constant
-        if lowest_mean < self._lowest and not self._is_exact:
+        if lowest_mean < self._lowest:
             return self._held(found, values, pinned, lowest_mean)
         # Between the evaluations a typical draw goes somewhat lower.
         lowest = min(self._lowest, float(np.mean(np.min(self._draws, axis=1))) + constant)

@@ -3,7 +3,7 @@
 A kernel is named by what stands for ν in `Kernel`: a number is the smoothness of a Matérn kernel, and whatever is in
 `FAMILIES` is another kernel. To add one, write its functions here and give it a name; nothing else has to know of it.
 
-All is in terms of the squared scaled distance ``q = |x − c|²/l²``, and of frequencies of waves in the same units.
+All is in terms of the squared scaled distance ``q = |x − c|²/l²``.
 """
 
 from __future__ import annotations
@@ -37,11 +37,6 @@ class Family:
         Overwrites ``q`` with ``ρ(q)``.
     correlation_and_slope
         Overwrites ``q`` with ``ρ(q)`` and its second argument with the slope ``−2 dρ/dq``.
-    frequencies
-        Makes frequencies that follow the spectral density of ρ: of normal numbers, shape ``(n, d)``, and of uniform
-        ones, shape ``(n, 1)``.
-    log_spectrum
-        The logarithm of that density, but for a constant, at squared frequencies in so many dimensions.
     fourth_derivative
         That of ``r ↦ ρ(r²)`` at 0, which must exist; certificates rest on it.
     """
@@ -50,8 +45,6 @@ class Family:
     farthest: float
     correlation: Callable[[FloatArray], None]
     correlation_and_slope: Callable[[FloatArray, FloatArray], None]
-    frequencies: Callable[[FloatArray, FloatArray], FloatArray]
-    log_spectrum: Callable[[FloatArray, int], FloatArray]
     fourth_derivative: float
 
 
@@ -72,8 +65,6 @@ FAMILIES: dict[Shape, Family] = {
         farthest=2.0 * VANISHING_EXPONENT,
         correlation=_squared_exponential,
         correlation_and_slope=_squared_exponential_and_slope,
-        frequencies=lambda normal, uniform: normal,
-        log_spectrum=lambda square, n_axes: -0.5 * square,
         fourth_derivative=3.0,
     ),
 }

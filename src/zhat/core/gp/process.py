@@ -18,7 +18,7 @@ from scipy.linalg import LinAlgError
 from scipy.linalg.lapack import dpotrf, dpotri, dtrtrs
 from scipy.spatial.distance import cdist
 
-from zhat.core.arrays import FloatArray, Surfaces, blocks
+from zhat.core.arrays import FloatArray, blocks
 from zhat.core.gp.kernels import Covariance, correlation_and_slope
 from zhat.core.gp.trend import Trend, basis, gradient
 
@@ -178,18 +178,6 @@ class GaussianProcess:
             return solved, np.empty((0, len(x)))
         unexplained = basis(self.trend, x).T - self._triangle.T @ (self._directions.T @ solved)
         return solved, _solve_lower(self._triangle.T, unexplained)
-
-    def smoother(self, values: FloatArray) -> Surfaces:
-        """Return what the mean would be had other values been observed: columns of them, shape ``(t, k)``."""
-        solved = _solve_lower(self.factor, values)
-        along = self._directions.T @ solved
-        coefficients = _solve_upper(self._triangle.T, along)
-        weights = _solve_upper(self.factor, solved - self._directions @ along)
-
-        def mean(x: FloatArray) -> FloatArray:
-            return np.asarray(self.kernel.matrix(x, self.x) @ weights + basis(self.trend, x) @ coefficients)
-
-        return mean
 
     def log_likelihood(self) -> float:
         """Return the log marginal likelihood of y.

@@ -121,9 +121,11 @@ class AdaptiveGrid(GaussCells):
         λ > 0.
     dim
         1, 2 or 3.
+    per_axis
+        Cells an axis to begin with; by the dimension if it is not told.
     """
 
-    def __init__(self, surface: Surface, inverse_temperature: float, dim: int) -> None:
+    def __init__(self, surface: Surface, inverse_temperature: float, dim: int, per_axis: int | None = None) -> None:
         if dim not in CELL_NODES:
             raise ValueError(f"dim is {dim}; wanted: 1, 2 or 3")
         self._surface = surface
@@ -133,7 +135,7 @@ class AdaptiveGrid(GaussCells):
         self._log_weights = np.log(np.prod(tensor_grid(weights, dim), axis=1))
         edges = np.concatenate([[0.0], np.cumsum(weights)])
         self._box_lower, self._box_upper = tensor_grid(edges[:-1], dim), tensor_grid(edges[1:], dim)
-        super().__init__(dim, FIRST_GRID_CELLS[dim])
+        super().__init__(dim, per_axis or FIRST_GRID_CELLS[dim])
 
     @property
     def log_integral(self) -> float:
