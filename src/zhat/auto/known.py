@@ -10,8 +10,7 @@ import numpy as np
 
 from zhat.auto.places import LIKELY_TO_FAIL
 from zhat.core.arrays import FloatArray, IndexArray
-from zhat.core.heights.failing import failing_region
-from zhat.core.heights.walls import Walls
+from zhat.core.heights.walls import Walls, failing_region
 from zhat.core.space.natural import Space
 from zhat.core.space.repeats import ROUNDING, without_repeats
 from zhat.problem.task import Task, energies_without_shift, noise_variances
