@@ -12,10 +12,7 @@ import numpy as np
 
 from zhat.auto.sample import Sample
 from zhat.core.arrays import BoolArray, FloatArray, IndexArray
-from zhat.core.heights.walls import Walls
 
-#: A height that should be low by so many sds of what a form predicts, and is far, lies beyond a cliff.
-CLIFF_SDS = 3.0
 #: What is believed of far heights is settled in so many passes, and within this share of what they are above the limit.
 PASSES = 3
 LOOSENESS = 0.5
@@ -57,10 +54,6 @@ class Form(Protocol):
     def score(self) -> float:
         """Its log evidence, as that of a density of heights."""
 
-    @property
-    def walls(self) -> Walls | None:
-        """Where heights beyond cliffs are."""
-
     def height(self, unit: FloatArray) -> FloatArray:
         """Return the median height at the rows of ``unit``."""
 
@@ -99,27 +92,26 @@ def settled(
     values: FloatArray,
     noise: FloatArray,
     condition: Callable[[IndexArray, FloatArray, FloatArray], Process],
-    predict: Callable[[Process, IndexArray], tuple[FloatArray, FloatArray]],
-) -> tuple[Process, IndexArray, IndexArray]:
-    """Return a process of what is to be believed of heights, of which, and which of them lie beyond a cliff.
+    predict: Callable[[Process, IndexArray], FloatArray],
+) -> tuple[Process, IndexArray]:
+    """Return a process of what is to be believed of heights, and of which.
 
     Those that matter are believed as they are. Of the others it is known that they are at least as high as the limit.
     They are told to be as high as the process itself expects, but no lower than the limit, and the more loosely the
-    higher that is; unless they should be far lower, and are beyond a cliff. ``mine`` are the heights to be looked at;
+    higher that is; unless they are infinite, which is for the walls to tell. ``mine`` are the heights to be looked at;
     ``values`` and ``noise`` what is modelled of them, at the limit for those that are far, and the variance of that;
-    ``condition`` makes a process of some of them, and ``predict`` tells its mean and its sd.
+    ``condition`` makes a process of some of them, and ``predict`` tells its mean.
     """
-    matters, far = np.flatnonzero(mine & sample.matters), np.flatnonzero(mine & ~sample.matters)
-    process, rows, cliffs = condition(matters, values[matters], noise[matters]), matters, far[:0]
+    matters, far = (
+        np.flatnonzero(mine & rows) for rows in (sample.matters, ~sample.matters & np.isfinite(sample.height))
+    )
+    process, rows = condition(matters, values[matters], noise[matters]), matters
     for _ in range(PASSES if len(far) else 0):
-        mean, sd = predict(process, far)
-        is_cliff = (mean + CLIFF_SDS * sd < values[far]) | ~np.isfinite(sample.height[far])
-        cliffs, kept = far[is_cliff], far[~is_cliff]
-        told = np.maximum(mean[~is_cliff], values[kept])
-        slack = np.sqrt(noise[kept]) + LOOSENESS * (told - values[kept])
-        rows = np.concatenate([matters, kept])
+        told = np.maximum(predict(process, far), values[far])
+        slack = np.sqrt(noise[far]) + LOOSENESS * (told - values[far])
+        rows = np.concatenate([matters, far])
         process = condition(rows, np.concatenate([values[matters], told]), np.concatenate([noise[matters], slack**2]))
-    return process, rows, cliffs
+    return process, rows
 
 
 def deviations(covariance: FloatArray, n: int, generator: np.random.Generator) -> FloatArray:
@@ -129,15 +121,6 @@ def deviations(covariance: FloatArray, n: int, generator: np.random.Generator) -
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     half = generator.standard_normal((n // 2, len(covariance))) @ root.T
     return np.vstack([half, -half])
-
-
-def walls_of(sample: Sample, cliffs: IndexArray) -> Walls | None:
-    """Return the walls between heights that matter and those beyond cliffs."""
-    if len(cliffs) == 0:
-        return None
-    kept = np.concatenate([np.flatnonzero(sample.matters), cliffs])
-    inside = np.repeat([True, False], [len(kept) - len(cliffs), len(cliffs)])
-    return Walls.around(sample.unit[kept], inside, sample.space.periodic)
 
 
 def thinned(height: FloatArray, most: int) -> IndexArray:

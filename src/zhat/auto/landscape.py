@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from zhat.auto.cliffs import walled
 from zhat.auto.forms import Form, deviations
 from zhat.auto.models import Models, fit_models, surprise
 from zhat.auto.rounds import Round
@@ -61,7 +62,7 @@ class FormRung:
         """Return how far it is to be believed at points where it has these energies, from 0 to 1."""
         space, limit = self.sample.space, self.sample.limit
         height = self.scale * energy - self.shift - space.log_prior(space.natural(x))
-        trust, walls = _fade(height / limit, BELIEVED_SHARE, DISBELIEVED_SHARE), self.forms[0].walls
+        trust, walls = _fade(height / limit, BELIEVED_SHARE, DISBELIEVED_SHARE), self.sample.walls
         return np.asarray(trust if walls is None else trust * np.exp(-walls.height(x)))
 
     def sd(self, x: FloatArray) -> FloatArray:
@@ -104,13 +105,15 @@ def landscape_of(task: Task, made: Round) -> Landscape:
     shift, wrong = sample.lowest - lowest, surprise(made.tests)
     rungs = [FormRung(forms, sample, wrong, scale, scale, shift)]
     # What is beyond a cliff matters at a smaller λ.
-    sample = Sample.of(replace(made.known, y=made.known.told), made.limit)
-    while len(rungs) < MOST_RUNGS and np.any(np.isfinite(sample.height[sample.far])):
-        sample, ratio = replace(sample, limit=LADDER_STEP * sample.limit), ratio / LADDER_STEP
+    told, limit = replace(made.known, y=made.known.told), made.limit
+    sample = Sample.of(told, limit)
+    while len(rungs) < MOST_RUNGS and np.any(np.isfinite(told.y[sample.far])):
+        limit, ratio = LADDER_STEP * limit, ratio / LADDER_STEP
+        sample = Sample.of(walled(told, limit), limit)
         models = fit_models(sample, made.charts, None, True, ())
         forms, wrong = _plausible(models), _left_out_inflation(sample, models.best, ratio)
         rungs.append(FormRung(forms, sample, wrong, ratio * scale, scale, shift))
-    walls = [one.height for one in (forms[0].walls, made.known.failing) if one is not None]
+    walls = [one.height for one in (sample.walls, sample.failing) if one is not None]
 
     def height(x: FloatArray) -> FloatArray:
         return np.asarray(np.sum([wall(x) for wall in walls], axis=0))

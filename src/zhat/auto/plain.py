@@ -21,7 +21,6 @@ from zhat.auto.forms import (
     deviations,
     settled,
     thinned,
-    walls_of,
 )
 from zhat.auto.polynomial import exact_polynomial
 from zhat.auto.sample import Sample
@@ -29,7 +28,6 @@ from zhat.core.arrays import FloatArray, IndexArray
 from zhat.core.gp.fit import LengthscalePrior, Search, Structure, spread_and_centre
 from zhat.core.gp.kernels import Covariance
 from zhat.core.gp.process import GaussianProcess
-from zhat.core.heights.walls import Walls
 from zhat.core.space.natural import WIDTH, Space
 from zhat.core.space.torus import columns, embed
 
@@ -91,7 +89,6 @@ class Plain:
     floor: float
     kernels: Mapping[Kind, Covariance] = field(default_factory=dict)
     scores: Mapping[Kind, float] = field(default_factory=dict)
-    walls: Walls | None = None
     name: str = "plain"
 
     @property
@@ -187,9 +184,8 @@ def fit_plain(sample: Sample, before: Plain | None, anew: bool) -> Plain | None:
         exact = exact_polynomial(sample, x)
         if exact is not None:
             scores = {POLYNOMIAL: exact[0].log_likelihood()}
-            walls = walls_of(sample, np.flatnonzero(np.isinf(sample.height)))
             # What is known everywhere may well be far below anything seen.
-            return Plain(space, *exact, POLYNOMIAL, math.inf, scores=scores, walls=walls)
+            return Plain(space, *exact, POLYNOMIAL, math.inf, scores=scores)
         anew = anew or (before is not None and before.is_exact)
     if np.sum(matters) < FEWEST:
         return None
@@ -207,11 +203,11 @@ def fit_plain(sample: Sample, before: Plain | None, anew: bool) -> Plain | None:
     def condition(rows: IndexArray, told: FloatArray, variance: FloatArray) -> GaussianProcess:
         return GaussianProcess.condition(kernels[kind], x[rows], told, variance, kind.trend)
 
-    def predict(process: GaussianProcess, rows: IndexArray) -> tuple[FloatArray, FloatArray]:
-        return process.mean(x[rows]), np.sqrt(process.variance(x[rows]))
+    def predict(process: GaussianProcess, rows: IndexArray) -> FloatArray:
+        return process.mean(x[rows])
 
-    process, rows, cliffs = settled(sample, np.ones(len(x), dtype=bool), values, noise, condition, predict)
-    return Plain(space, process, rows, kind, sample.softening, kernels, scores, walls_of(sample, cliffs))
+    process, rows = settled(sample, np.ones(len(x), dtype=bool), values, noise, condition, predict)
+    return Plain(space, process, rows, kind, sample.softening, kernels, scores)
 
 
 def _fit_kinds(

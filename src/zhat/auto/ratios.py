@@ -23,12 +23,10 @@ from zhat.auto.forms import (
     deviations,
     settled,
     thinned,
-    walls_of,
 )
 from zhat.auto.sample import Sample
 from zhat.core.arrays import BoolArray, FloatArray, IndexArray
 from zhat.core.gp.families import smoothness
-from zhat.core.heights.walls import Walls
 from zhat.core.ratios.fit import RatioKind, fit_ratio
 from zhat.core.ratios.kernel import RatioKernel
 from zhat.core.ratios.process import RatioProcess
@@ -71,7 +69,6 @@ class Ratios:
     lowest: float
     softening: float
     pieces: tuple[Piece, ...]
-    walls: Walls | None
     name: str = "ratios"
 
     @property
@@ -225,26 +222,21 @@ def fit_ratios(sample: Sample, charts: list[Chart], before: Ratios | None, anew:
     """
     softening = sample.softening
     owner = owners(charts, sample.space, sample.natural)
-    pieces, cliffs = [], [np.empty(0, dtype=np.intp)]
+    pieces = []
     for number, chart in enumerate(charts):
         mine = owner == number
         old = before.pieces[number] if before is not None and number < len(before.pieces) else None
-        piece, beyond = _fit_piece(sample, chart, mine, softening, old, anew)
-        pieces.append(piece)
-        cliffs.append(beyond)
-    walls = walls_of(sample, np.concatenate(cliffs))
-    return Ratios(sample.space, sample.lowest, softening, tuple(pieces), walls)
+        pieces.append(_fit_piece(sample, chart, mine, softening, old, anew))
+    return Ratios(sample.space, sample.lowest, softening, tuple(pieces))
 
 
-def _fit_piece(
-    sample: Sample, chart: Chart, mine: BoolArray, softening: float, old: Piece | None, anew: bool
-) -> tuple[Piece, IndexArray]:
-    """Return the piece of one bowl, and its points beyond cliffs."""
+def _fit_piece(sample: Sample, chart: Chart, mine: BoolArray, softening: float, old: Piece | None, anew: bool) -> Piece:
+    """Return the piece of one bowl."""
     kernels = dict(old.kernels) if old else {}
     matters = mine & sample.matters
     if not np.any(matters):
-        # A bowl above all that matters: what is there is as good as a wall.
-        return Piece(chart, None, None, kernels), np.flatnonzero(mine)
+        # A bowl above all that matters.
+        return Piece(chart, None, None, kernels)
     of_chart = _InChart.of(sample, chart, matters, softening)
     old_kind = None if anew or old is None else old.kind
     kind, kernels, score = _best_kind(sample, of_chart, matters, kernels, old_kind)
@@ -252,11 +244,11 @@ def _fit_piece(
     def condition(rows: IndexArray, told: FloatArray, variance: FloatArray) -> RatioProcess:
         return RatioProcess.condition(kernels[kind], of_chart.z[rows], told, variance)
 
-    def predict(process: RatioProcess, rows: IndexArray) -> tuple[FloatArray, FloatArray]:
-        return process.mean(of_chart.z[rows]), np.sqrt(process.variance(of_chart.z[rows]))
+    def predict(process: RatioProcess, rows: IndexArray) -> FloatArray:
+        return process.mean(of_chart.z[rows])
 
-    process, rows, cliffs = settled(sample, mine, *of_chart.modelled(), condition, predict)
-    return Piece(of_chart.chart, process, kind, kernels, score, rows), cliffs
+    process, rows = settled(sample, mine, *of_chart.modelled(), condition, predict)
+    return Piece(of_chart.chart, process, kind, kernels, score, rows)
 
 
 @dataclass(frozen=True, eq=False)

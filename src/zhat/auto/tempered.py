@@ -12,7 +12,6 @@ from zhat.auto.forms import Form, LeftOut
 from zhat.auto.models import fit_models
 from zhat.auto.sample import Sample
 from zhat.core.arrays import FloatArray
-from zhat.core.heights.walls import Walls
 
 #: An expected e^{−height} is at most so much larger, in the logarithm, than that of the median height.
 LARGEST_GAIN = 0.5
@@ -44,11 +43,6 @@ class Tempered:
     def score(self) -> float:
         """That of the form."""
         return self.form.score
-
-    @property
-    def walls(self) -> Walls | None:
-        """Those of the form."""
-        return self.form.walls
 
     def height(self, unit: FloatArray) -> FloatArray:
         """Return the median height at the rows of ``unit``."""

@@ -20,9 +20,8 @@ from zhat.core.integrate.target import Region
 EDGE = 1e-12
 #: Lines parallel to an axis, through points that are distributed like the integrand.
 N_LINES = 48
-#: Normal scores along a line: this many from end to end, and steps to either side of the point, from the smallest on.
-N_SCORES = 81
-N_LINE_STEPS = 16
+#: Steps along a line to either side of the point, in normal scores: so many, from the smallest to the whole line.
+N_LINE_STEPS = 64
 SMALLEST_STEP = 1e-3
 #: From the outermost quantile to the one it is compared with.
 COMPARED = 10.0
@@ -73,11 +72,10 @@ def _at(height: Surface, points: FloatArray, axis: int, place: float) -> FloatAr
 def _log_line_integrals(height: Surface, points: FloatArray, axis: int) -> FloatArray:
     """Return the logarithm of ∫ e^{-h} du along the axis through each point, by trapezoids in normal scores."""
     farthest, own = -float(ndtri(EDGE)), ndtri(points[:, axis])
-    # Close to the point as well, so that no peak is too narrow to be seen.
-    steps = np.geomspace(SMALLEST_STEP, 1.0, N_LINE_STEPS)
-    near = own[:, None] + np.concatenate([-steps[::-1], [0.0], steps])
-    everywhere = np.broadcast_to(np.linspace(-farthest, farthest, N_SCORES), (len(points), N_SCORES))
-    scores = np.sort(np.clip(np.hstack([everywhere, near]), -farthest, farthest), axis=1)
+    # The closer to the point the finer, so that no peak is too narrow to be seen.
+    steps = np.geomspace(SMALLEST_STEP, 2.0 * farthest, N_LINE_STEPS)
+    scores = own[:, None] + np.concatenate([-steps[::-1], [0.0], steps])
+    scores = np.clip(scores, -farthest, farthest)
     rows = np.repeat(points, scores.shape[1], axis=0)
     rows[:, axis] = ndtr(scores).ravel()
     log_density = -0.5 * scores**2 - 0.5 * math.log(2.0 * math.pi)

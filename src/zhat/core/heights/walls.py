@@ -77,6 +77,10 @@ class Walls:
         mean, sd = self._distance(x)
         return np.asarray(-log_ndtr(mean / sd))
 
+    def hide(self, x: FloatArray) -> BoolArray:
+        """Return where it is less likely than not that the energy is finite."""
+        return np.asarray(self._distance(x)[0] < 0.0)
+
     def relative_error(self, x: FloatArray, weights: FloatArray) -> float:
         """Return what the walls' unknown places contribute to the standard error of log ∫ e^{-h}.
 
@@ -119,4 +123,4 @@ def gather(x: FloatArray, failed: BoolArray) -> bool:
     square = 2.0 * two * of_pairs + 4.0 * three * (of_rows - of_pairs)
     square += four * (total**2 - 4.0 * of_rows + 2.0 * of_pairs)
     found = float(np.sum(nearness[np.ix_(failed, failed)]))
-    return found - mean > GATHERING_SDS * math.sqrt(max(square - mean**2, 0.0))
+    return bool(found - mean > GATHERING_SDS * math.sqrt(max(square - mean**2, 0.0)))
