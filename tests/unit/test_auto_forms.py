@@ -9,12 +9,13 @@ from scipy.stats import norm
 
 from zhat.auto.charts import Chart, chart_of_descent, chart_of_draws, chart_refitted
 from zhat.auto.cliffs import walled
-from zhat.auto.forms import INFLATIONS, deviations, thinned
+from zhat.auto.forms import INFLATIONS, deviations
 from zhat.auto.known import Known
 from zhat.auto.models import Verdict, believed, fit_models, knows_nothing, surprise
 from zhat.auto.plain import fit_plain
 from zhat.auto.ratios import fit_ratios, owners
 from zhat.auto.sample import Sample
+from zhat.core.arrays import thinned
 from zhat.core.heights.heights import relevant_height
 from zhat.core.search.trust_region import Descent
 from zhat.core.space.natural import Space

@@ -12,11 +12,11 @@ from dataclasses import replace
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from zhat.auto.forms import MOST_FITTED, thinned
+from zhat.auto.forms import MOST_FITTED
 from zhat.auto.known import Known
 from zhat.auto.plain import SMALLEST_SPREAD, places
 from zhat.auto.sample import Sample
-from zhat.core.arrays import BoolArray, FloatArray, IndexArray
+from zhat.core.arrays import BoolArray, FloatArray, IndexArray, thinned
 from zhat.core.gp.fit import spread_and_centre
 from zhat.core.gp.kernels import Kernel
 from zhat.core.gp.process import GaussianProcess
@@ -25,8 +25,9 @@ from zhat.core.gp.trend import TrendName, n_terms
 #: The smoothness of low heights that is believed here, and lengthscales, as shares of their extent.
 NU = 1.5
 LENGTHSCALES = (0.25, 0.5, 1.0, 2.0, 4.0)
-#: Low heights are sure of a place if so many sds leave it below the height that matters, ...
+#: Low heights are sure of a place if so many sds leave it below this share of the height that matters, ...
 SURE_SDS = 5.0
+LOW_SHARE = 0.5
 #: ... and only where they tell: where this share of their variance is left at most.
 LARGEST_LEFT = 0.5
 
@@ -53,7 +54,7 @@ def _beyond(sample: Sample, low: IndexArray, far: IndexArray) -> BoolArray:
     process, (at, _, noise) = _process_of(*_told(sample, low)), _told(sample, far)
     variance = process.variance(at)
     highest = process.mean(at) + SURE_SDS * np.sqrt(variance + noise) - sample.space.log_prior(sample.natural[far])
-    sure = (highest < sample.limit) & (variance < LARGEST_LEFT * np.var(process.y))
+    sure = (highest < LOW_SHARE * sample.limit) & (variance < LARGEST_LEFT * np.var(process.y))
     if np.any(sure):
         sure |= np.min(cdist(at, at[sure]), axis=1) < np.min(cdist(at, process.x), axis=1)
     return np.asarray(sure)

@@ -121,12 +121,3 @@ def deviations(covariance: FloatArray, n: int, generator: np.random.Generator) -
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     half = generator.standard_normal((n // 2, len(covariance))) @ root.T
     return np.vstack([half, -half])
-
-
-def thinned(height: FloatArray, most: int) -> IndexArray:
-    """Return at most so many rows: the lowest half of them, and others at even steps."""
-    if len(height) <= most:
-        return np.arange(len(height))
-    order, half = np.argsort(height, kind="stable"), most // 2
-    others = order[half:]
-    return np.sort(np.concatenate([order[:half], others[np.linspace(0, len(others) - 1, most - half).astype(int)]]))

@@ -23,7 +23,7 @@ from zhat.core.arrays import FloatArray, IndexArray
 SUSPECT_SDS = 2.5
 LARGEST_OUTLYING_SHARE = 0.1
 #: The share of values that are outliers, before anything is seen, and by how many sds one is one.
-OUTLIER_RATE = 1e-3
+OUTLIER_RATE = 1e-4
 OUTLIER_SDS = 5.0
 
 

@@ -20,11 +20,10 @@ from zhat.auto.forms import (
     LeftOut,
     deviations,
     settled,
-    thinned,
 )
 from zhat.auto.polynomial import exact_polynomial
 from zhat.auto.sample import Sample
-from zhat.core.arrays import FloatArray, IndexArray
+from zhat.core.arrays import FloatArray, IndexArray, thinned
 from zhat.core.gp.fit import LengthscalePrior, Search, Structure, spread_and_centre
 from zhat.core.gp.kernels import Covariance
 from zhat.core.gp.process import GaussianProcess

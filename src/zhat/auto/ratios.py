@@ -22,10 +22,9 @@ from zhat.auto.forms import (
     LeftOut,
     deviations,
     settled,
-    thinned,
 )
 from zhat.auto.sample import Sample
-from zhat.core.arrays import BoolArray, FloatArray, IndexArray
+from zhat.core.arrays import BoolArray, FloatArray, IndexArray, thinned
 from zhat.core.gp.families import smoothness
 from zhat.core.ratios.fit import RatioKind, fit_ratio
 from zhat.core.ratios.kernel import RatioKernel

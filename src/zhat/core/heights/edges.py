@@ -23,8 +23,6 @@ N_LINES = 48
 #: Steps along a line to either side of the point, in normal scores: so many, from the smallest to the whole line.
 N_LINE_STEPS = 64
 SMALLEST_STEP = 1e-3
-#: From the outermost quantile to the one it is compared with.
-COMPARED = 10.0
 #: A power of u that is not told from 0, and the share of the integral (for each e-fold of u) that it matters from.
 SLOWEST = 0.05
 WORTH_A_DOUBT = 1e-3
@@ -50,13 +48,13 @@ def _beyond_both_ends(height: Surface, points: FloatArray, axis: int) -> float:
     """Return the mass beyond both ends of an axis, in the mean over lines through these points."""
     log_total = _log_line_integrals(height, points, axis)
     beyond = 0.0
-    for outermost, inner in ((EDGE, COMPARED * EDGE), (1.0 - EDGE, 1.0 - COMPARED * EDGE)):
+    for outermost, inner in ((EDGE, math.e * EDGE), (1.0 - EDGE, 1.0 - math.e * EDGE)):
         # The share of a line's integral for each e-fold of u.
         last, before = (
             float(logsumexp(-_at(height, points, axis, place) + math.log(left) - log_total)) - math.log(len(points))
-            for place, left in ((outermost, EDGE), (inner, COMPARED * EDGE))
+            for place, left in ((outermost, EDGE), (inner, math.e * EDGE))
         )
-        power = (before - last) / math.log(COMPARED)
+        power = before - last
         if power < SLOWEST and last > math.log(WORTH_A_DOUBT):
             return math.inf
         beyond += math.exp(min(last, 0.0)) / max(power, SLOWEST)

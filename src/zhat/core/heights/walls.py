@@ -18,7 +18,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import log_ndtr
 
-from zhat.core.arrays import BoolArray, FloatArray
+from zhat.core.arrays import BoolArray, FloatArray, thinned
 from zhat.core.gp.fit import Search, spread_and_centre
 from zhat.core.gp.kernels import Kernel
 from zhat.core.gp.process import GaussianProcess
@@ -58,10 +58,7 @@ class Walls:
         if np.any(finite):
             apart = cdist(x[finite], x[~finite])
             reach[finite], reach[~finite] = np.min(apart, axis=1), np.min(apart, axis=0)
-        nearest = np.argsort(reach, kind="stable")
-        others = nearest[MOST_POINTS // 2 :]
-        steps = np.linspace(0, len(others) - 1, min(len(others), MOST_POINTS - MOST_POINTS // 2)).astype(int)
-        kept = np.sort(np.concatenate([nearest[: MOST_POINTS // 2], others[steps]]))
+        kept = thinned(reach, MOST_POINTS)
         x, finite, reach = x[kept], finite[kept], reach[kept]
         distance = np.where(finite, 0.5, -0.5) * reach
         noise = (DISTANCE_SD * reach) ** 2 + SMALLEST_SD**2
