@@ -25,6 +25,8 @@ from zhat.core.gp.trend import TrendName, n_terms
 #: The smoothness of low heights that is believed here, and lengthscales, as shares of their extent.
 NU = 1.5
 LENGTHSCALES = (0.25, 0.5, 1.0, 2.0, 4.0)
+#: What a trend leaves of the variance, as a share of it, at the least.
+LEAST_VARYING = 1e-4
 #: Low heights are sure of a place if so many sds leave it below this share of the height that matters, ...
 SURE_SDS = 5.0
 LOW_SHARE = 0.5
@@ -72,7 +74,7 @@ def _process_of(x: FloatArray, y: FloatArray, noise: FloatArray) -> GaussianProc
         kernel = Kernel(NU, share * extent, spread**2)
         first = GaussianProcess.condition(kernel, x, y, noise, trend)
         # The scale that would be likeliest if there were no noise.
-        scale = spread**2 * max(float(y @ first.weights) / n, 1e-4)
+        scale = spread**2 * max(float(y @ first.weights) / n, LEAST_VARYING)
         process = GaussianProcess.condition(Kernel(NU, share * extent, scale), x, y, noise, trend)
         found.append((process.profile_log_likelihood() - 0.5 * n_terms(trend, dim) * np.log(n), process))
     return max(found, key=lambda pair: pair[0])[1]
