@@ -26,8 +26,8 @@ def energy(unit):
 class Walls:
     """Evaluations that fail on the right."""
 
-    def height(self, unit):
-        return np.where(unit[:, 0] > 0.5, 5.0, 0.0)
+    def hide(self, unit):
+        return unit[:, 0] > 0.5
 
 
 def test_places_are_taken_in_turn_and_none_twice():

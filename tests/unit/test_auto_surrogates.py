@@ -8,11 +8,14 @@ from scipy.special import ndtr
 from scipy.stats import norm
 
 from zhat.auto.charts import Chart, chart_of_descent, chart_of_draws, chart_refitted
-from zhat.auto.fitting import fit_plain, fit_ratios, thinned
+from zhat.auto.cliffs import walled
+from zhat.auto.fitting import fit_plain, fit_ratios
 from zhat.auto.known import Known
 from zhat.auto.models import Verdict, believed, fit_models, knows_nothing, surprise
+from zhat.auto.sample import Sample
 from zhat.auto.surrogate import INFLATIONS, deviations, owners
-from zhat.auto.sample import Sample, smallest_limit
+from zhat.core.arrays import thinned
+from zhat.core.heights.heights import relevant_height
 from zhat.core.search.trust_region import Descent
 from zhat.core.space.natural import Space
 
@@ -23,7 +26,7 @@ SPACE = Space(DIM, quantiles=tuple(range(DIM)))
 def sample_of(space, unit, energy, noise=0.0, limit=None):
     height = energy - space.log_prior(space.natural(unit))
     lowest = float(np.min(height))
-    limit = smallest_limit(space.dim) if limit is None else limit
+    limit = relevant_height(space.dim) if limit is None else limit
     return Sample(space, unit, height - lowest, np.full(len(unit), noise), lowest, limit)
 
 
@@ -156,14 +159,18 @@ def test_a_cliff_becomes_a_wall():
     unit = np.random.default_rng(9).random((200, 2))
     energy = 3.0 * np.sum((unit - 0.4) ** 2, axis=1)
     energy[unit[:, 0] > 0.7] = 1e6
-    for fitted in (fit_plain(sample_of(space, unit, energy), None, True),):
-        assert fitted.walls is not None
-        inside, beyond = np.array([[0.3, 0.5]]), np.array([[0.9, 0.5]])
-        assert fitted.walls.height(inside) < 0.05
-        assert fitted.walls.height(beyond) > 3.0
-        # What is modelled is not bent by it.
-        at = np.array([[0.5, 0.5], [0.65, 0.2]])
-        assert fitted.height(at) == pytest.approx(3.0 * np.sum((at - 0.4) ** 2, axis=1) - np.min(energy), abs=0.1)
+    exact, rows = np.zeros(200), np.arange(200)
+    known = walled(Known(space, unit, energy, exact, rows, rows, 200, np.empty((0, 2))), relevant_height(2))
+    assert np.array_equal(np.isinf(known.y), unit[:, 0] > 0.7)
+    assert np.array_equal(known.told, energy)
+    sample = Sample.of(known, relevant_height(2))
+    inside, beyond = np.array([[0.3, 0.5]]), np.array([[0.9, 0.5]])
+    assert sample.hidden(inside) < 0.05
+    assert sample.hidden(beyond) > 3.0
+    # What is modelled is not bent by it.
+    at = np.array([[0.5, 0.5], [0.65, 0.2]])
+    height = fit_plain(sample, None, True).height(at)
+    assert height == pytest.approx(3.0 * np.sum((at - 0.4) ** 2, axis=1) - np.min(energy), abs=0.1)
 
 
 def test_infinite_heights_are_no_heights():
@@ -171,8 +178,8 @@ def test_infinite_heights_are_no_heights():
     energy = likelihood(unit)
     energy[SPACE.natural(unit)[:, 0] > 0.62] = np.inf
     sample = sample_of(SPACE, unit, energy)
+    assert sample.walls is not None
     for form in (fit_ratios(sample, [CHART], None, True), fit_plain(sample, None, True)):
-        assert form.walls is not None
         assert np.all(np.isfinite(form.height(unit)))
 
 

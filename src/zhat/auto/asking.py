@@ -31,18 +31,16 @@ def beyond_plan(task: Task, seen: Seen, current: Round | None, asked: FloatArray
 
 
 def _of_models(task: Task, seen: Seen, current: Round, asked: FloatArray, n: int) -> FloatArray:
-    models, failing = current.models, current.known.failing
+    models = current.models
     assert models is not None
 
     def view() -> View:
-        return view_of(
-            models.best, models.sample, current.charts, task.generator(Purpose.FRESH_PLAN, current.n), QUICK, failing
-        )
+        return view_of(models.best, models.sample, current.charts, task.generator(Purpose.FRESH_PLAN, current.n), QUICK)
 
     seen_by_models = _views.of(task, seen.head(current.n), view)
     generator = task.generator(Purpose.FRESH_PLAN, len(asked))
     awaited = asked[~are_among(asked, models.sample.unit)]
-    return next_points(models.best, models.sample, seen_by_models, n, generator, failing, awaited)
+    return next_points(models.best, models.sample, seen_by_models, n, generator, awaited)
 
 
 def _of_descents(current: Round, asked: FloatArray, n: int) -> FloatArray:

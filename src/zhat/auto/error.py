@@ -12,11 +12,12 @@ from zhat.auto.places import first_size
 from zhat.auto.planning import View
 from zhat.auto.plausible import Room, log_integrals, room
 from zhat.auto.rounds import Round
-from zhat.auto.surrogate import Surrogate, owners
+from zhat.auto.surrogate import owners
 from zhat.core.arrays import FloatArray
 from zhat.core.gp.trend import n_terms
 from zhat.core.heights.edges import mass_beyond
 from zhat.core.heights.heights import NOISE_SDS
+from zhat.core.heights.walls import Walls
 from zhat.core.integrate.distribution import Region
 from zhat.problem.evaluations import Evaluations
 from zhat.problem.streams import Purpose
@@ -45,9 +46,9 @@ def parts_of_error(
     best, region = models.best, view.target.all_points().thinned(N_NODES_OF_REGION)
     plausible = log_integrals(best, view.target, task.generator(Purpose.UNCERTAINTY))
     wrong = surprise(made.tests)
-    failing = made.known.failing
+    walls, failing = models.sample.walls, models.sample.failing
     # The target is of what can be seen: what lies where evaluations fail is not in it.
-    unseen = 0.0 if failing is None else _log_unseen_share(best, made, view)
+    unseen = 0.0 if failing is None else _log_unseen_share(failing, region)
     there_is = room(models, view, wrong, task.generator(Purpose.FRESH_PLAN))
     parts = {
         "surrogate_error": wrong * float(np.std(plausible)),
@@ -55,7 +56,7 @@ def parts_of_error(
         "drift_error": drift(made.past[:-1], made.past[-1]),
         "search_error": _still_falling(task, made, there_is),
         "modes_error": min(made.search.log_unseen(_shares(made, region)), there_is.log_gain),
-        "wall_error": 0.0 if best.walls is None else best.walls.relative_error(region.points, region.weights),
+        "wall_error": 0.0 if walls is None else walls.relative_error(region.points, region.weights),
         "unseen_error": 0.5 * unseen,
         "quadrature_error": view.log_integral.error,
         "noise_error": learned_shift_error(task, facts, made.noise / task.inverse_temperature**2),
@@ -94,10 +95,7 @@ def _still_falling(task: Task, made: Round, there_is: Room) -> float:
     return max(min(falling, most), 0.0)
 
 
-def _log_unseen_share(form: Surrogate, made: Round, view: View) -> float:
+def _log_unseen_share(failing: Walls, region: Region) -> float:
     """Return by how much log Z would be larger if the surrogate were right where evaluations fail."""
-    failing = made.known.failing
-    assert failing is not None
-    region = view.target.all_points().thinned(N_NODES_OF_REGION)
     seen: FloatArray = np.exp(failing.height(region.points))
     return min(math.log(max(float(region.weights @ seen), 1.0)), -math.log(SMALLEST_SEEN))

@@ -13,12 +13,11 @@ from scipy.linalg import LinAlgError
 from zhat.auto.charts import Chart
 from zhat.auto.sample import Sample
 from zhat.auto.surrogate import Frame, Kind, Piece, Surrogate, owners
-from zhat.core.arrays import BoolArray, FloatArray, IndexArray
+from zhat.core.arrays import BoolArray, FloatArray, IndexArray, thinned
 from zhat.core.gp.fit import SMOOTHNESSES, LengthscalePrior, Search, spread_and_centre
 from zhat.core.gp.kernels import Covariance
 from zhat.core.gp.process import GaussianProcess
 from zhat.core.gp.trend import n_terms
-from zhat.core.heights.walls import Walls
 
 #: Hyperparameters are fitted to at most this many heights, and not to fewer than this on the cube.
 MOST_FITTED = 256
@@ -34,8 +33,6 @@ FEWEST_A_TERM = 2
 LIMIT_SHARE = 0.1
 LOOSENESS = 0.3
 PASSES = 3
-#: A height that should be low by so many sds of what a process predicts, and is far, lies beyond a cliff.
-CLIFF_SDS = 3.0
 
 
 def fit_plain(sample: Sample, before: Surrogate | None, anew: bool) -> Surrogate | None:
@@ -64,34 +61,29 @@ def _surrogate(
     name: str, sample: Sample, frames: Sequence[Frame], owner: IndexArray, before: Surrogate | None, anew: bool
 ) -> Surrogate | None:
     """Return the pieces of all frames, of those heights that belong to each; None if none can be fitted."""
-    pieces: list[Piece | None] = []
-    cliffs = [np.empty(0, dtype=np.intp)]
+    pieces = []
     for number, frame in enumerate(frames):
         old = before.pieces[number] if before is not None and number < len(before.pieces) else None
-        piece, beyond = _fit_piece(sample, frame, owner == number, old, anew)
-        pieces.append(piece)
-        cliffs.append(beyond)
+        pieces.append(_fit_piece(sample, frame, owner == number, old, anew))
     if all(piece is None for piece in pieces):
         return None
     charts = tuple(frame.chart for frame in frames if frame.chart is not None)
-    return Surrogate(name, sample.space, tuple(pieces), charts, _walls_of(sample, np.concatenate(cliffs)))
+    return Surrogate(name, sample.space, tuple(pieces), charts)
 
 
-def _fit_piece(
-    sample: Sample, frame: Frame, mine: BoolArray, old: Piece | None, anew: bool
-) -> tuple[Piece | None, IndexArray]:
-    """Return the piece of one frame, and its points beyond cliffs."""
+def _fit_piece(sample: Sample, frame: Frame, mine: BoolArray, old: Piece | None, anew: bool) -> Piece | None:
+    """Return the piece of one frame; None if none of its heights matter, or none can be fitted."""
     matters = np.flatnonzero(mine & sample.matters)
     if len(matters) == 0:
-        # A bowl above all that matters: what is there is as good as a wall.
-        return None, np.flatnonzero(mine)
+        return None
     told = Told.of(sample, frame)
     choice = _chosen(told, matters[thinned(sample.height[matters], MOST_FITTED)], old, anew)
     if choice is None:
-        return None, np.empty(0, dtype=np.intp)
+        return None
     kind, kernels, score = choice
-    process, rows, cliffs = _settled(sample, told, np.flatnonzero(mine & ~sample.matters), matters, kernels[kind], kind)
-    return Piece(frame, process, kind, score * len(matters) / min(len(matters), MOST_FITTED), kernels, rows), cliffs
+    far = np.flatnonzero(mine & ~sample.matters & np.isfinite(sample.height))
+    process, rows = _settled(told, matters, far, kernels[kind], kind)
+    return Piece(frame, process, kind, score * len(matters) / min(len(matters), MOST_FITTED), kernels, rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,44 +155,20 @@ def _chosen(
 
 
 def _settled(
-    sample: Sample, told: Told, far: IndexArray, matters: IndexArray, kernel: Covariance, kind: Kind
-) -> tuple[GaussianProcess, IndexArray, IndexArray]:
-    """Return a process of what is to be believed of heights, of which, and which of them lie beyond a cliff.
+    told: Told, matters: IndexArray, far: IndexArray, kernel: Covariance, kind: Kind
+) -> tuple[GaussianProcess, IndexArray]:
+    """Return a process of what is to be believed of heights, and of which.
 
     Those that matter are believed as they are. Of the others it is known that they are at least as high as the limit.
     They are told to be as high as the process itself expects, but no lower than the limit, and the more loosely the
-    higher that is; unless they should be far lower, and are beyond a cliff.
+    higher that is; unless they are infinite, which is for the walls to tell.
     """
-    x, values, noise = told.x, told.values, told.noise
-    process = GaussianProcess.condition(kernel, x[matters], values[matters], noise[matters], kind.trend)
-    rows, cliffs = matters, far[:0]
+    x, values, noise, rows = told.x, told.values, told.noise, matters
+    process = GaussianProcess.condition(kernel, x[rows], values[rows], noise[rows], kind.trend)
     for _ in range(PASSES if len(far) else 0):
-        mean, sd = process.mean(x[far]), np.sqrt(process.variance(x[far]))
-        is_cliff = (mean + CLIFF_SDS * sd < values[far]) | ~np.isfinite(sample.height[far])
-        cliffs, kept = far[is_cliff], far[~is_cliff]
-        expected = np.maximum(mean[~is_cliff], values[kept])
-        slack = np.sqrt(noise[kept]) + LOOSENESS * (expected - values[kept])
-        rows = np.concatenate([matters, kept])
-        variances = np.concatenate([noise[matters], slack**2])
-        process = GaussianProcess.condition(
-            kernel, x[rows], np.concatenate([values[matters], expected]), variances, kind.trend
-        )
-    return process, rows, cliffs
-
-
-def _walls_of(sample: Sample, cliffs: IndexArray) -> Walls | None:
-    """Return the walls between heights that matter and those beyond cliffs."""
-    if len(cliffs) == 0:
-        return None
-    kept = np.concatenate([np.flatnonzero(sample.matters), cliffs])
-    inside = np.repeat([True, False], [len(kept) - len(cliffs), len(cliffs)])
-    return Walls.around(sample.unit[kept], inside, sample.space.periodic)
-
-
-def thinned(height: FloatArray, most: int) -> IndexArray:
-    """Return at most so many rows: the lowest half of them, and others at even steps."""
-    if len(height) <= most:
-        return np.arange(len(height))
-    order, half = np.argsort(height, kind="stable"), most // 2
-    others = order[half:]
-    return np.sort(np.concatenate([order[:half], others[np.linspace(0, len(others) - 1, most - half).astype(int)]]))
+        expected = np.maximum(process.mean(x[far]), values[far])
+        slack = np.sqrt(noise[far]) + LOOSENESS * (expected - values[far])
+        rows = np.concatenate([matters, far])
+        both, variances = np.concatenate([values[matters], expected]), np.concatenate([noise[matters], slack**2])
+        process = GaussianProcess.condition(kernel, x[rows], both, variances, kind.trend)
+    return process, rows

@@ -24,7 +24,7 @@ def insight_of(task: Task, made: Round) -> Insight:
     told = predicted_by_rounds(task, made)
     return Insight(
         lambda unit: (best.height(unit) + lowest) / scale, lambda unit: wrong * best.sd(unit) / scale,
-        surface_of(lambda unit: np.zeros(len(unit)), best, known.failing),
+        surface_of(lambda unit: np.zeros(len(unit)), models.sample),
         energy, noise_std, told if len(told) else left_out(task, made),
     )  # fmt: skip
 

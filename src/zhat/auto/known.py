@@ -8,10 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from zhat.auto.places import LIKELY_TO_FAIL
 from zhat.core.arrays import FloatArray, IndexArray
-from zhat.core.heights.failing import failing_region
-from zhat.core.heights.walls import Walls
+from zhat.core.heights.walls import Walls, failing_region
 from zhat.core.space.natural import Space
 from zhat.core.space.repeats import ROUNDING, without_repeats
 from zhat.problem.task import Task, energies_without_shift, noise_variances
@@ -98,7 +96,7 @@ class Known:
         height, failing = self.height_at(place), self.failing
         if height is None and failing is not None:
             unit = self.space.unit_of_natural(place[None, :].copy())
-            return math.inf if failing.height(unit)[0] > LIKELY_TO_FAIL else None
+            return math.inf if failing.hide(unit)[0] else None
         return height
 
     def new_noise(self) -> float:

@@ -49,7 +49,7 @@ class Rung:
     def is_believed(self, x: FloatArray) -> BoolArray:
         """Return whether it is to be believed at the rows of ``x``."""
         space = self.sample.space
-        height = surface_of(self.form.height, self.form)(x) - space.log_prior(space.natural(x))
+        height = surface_of(self.form.height, self.sample)(x) - space.log_prior(space.natural(x))
         return np.asarray(height < BELIEVED_SHARE * self.sample.limit)
 
     def draws(self, x: FloatArray, generator: np.random.Generator) -> FloatArray:

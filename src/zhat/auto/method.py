@@ -11,10 +11,10 @@ from zhat.auto.asking import beyond_plan
 from zhat.auto.error import parts_of_error
 from zhat.auto.insight import insight_of
 from zhat.auto.landscape import landscape_of
+from zhat.auto.notes import notes_on
 from zhat.auto.places import are_among, first_points, first_size
 from zhat.auto.planning import View
 from zhat.auto.rounds import Round, closing_round, latest_round
-from zhat.auto.words import notes_on
 from zhat.core.arrays import FloatArray, Surface
 from zhat.core.integrate.distribution import Target
 from zhat.problem.evaluations import Evaluations

@@ -22,13 +22,9 @@ from zhat.core.arrays import FloatArray, IndexArray
 #: Suspects are predicted worse than this, in sds; at most such a share of all values is.
 SUSPECT_SDS = 2.5
 LARGEST_OUTLYING_SHARE = 0.1
-#: The share of values that are outliers, before anything is seen.
-OUTLIER_RATE = 0.01
-#: What the evidence for outliers must exceed that for none by, and by how many sds an outlier is one.
-MUCH_LIKELIER = 5.0
+#: The share of values that are outliers, before anything is seen, and by how many sds one is one.
+OUTLIER_RATE = 1e-4
 OUTLIER_SDS = 5.0
-#: Fewer values tell nothing.
-FEWEST_TO_JUDGE = 12
 
 
 def outliers(made: Round) -> dict[int, float]:
@@ -49,7 +45,7 @@ def outliers(made: Round) -> dict[int, float]:
     # Wherever it lies: about as far as the values spread, which hardly matters as a logarithm.
     spread = max(float(np.std(sample.height[sample.matters])), 1e-300)
     log_anywhere = -0.5 * math.log(2.0 * math.pi) - math.log(spread) - 0.5
-    needed = form.score + MUCH_LIKELIER - len(suspects) * (math.log(OUTLIER_RATE) + log_anywhere)
+    needed = form.score - len(suspects) * (math.log(OUTLIER_RATE) + log_anywhere)
     if without is None or without.score < needed:
         return {}
     positions = made.known.position[suspects]
@@ -63,8 +59,6 @@ def _suspects(form: Surrogate, sample: Sample) -> IndexArray:
     sds = np.abs(missed) / np.sqrt(variance)
     looked_at = sample.matters[rows] & (sample.noise[rows] > 0.0)
     rows, sds = rows[looked_at], sds[looked_at]
-    if len(rows) < FEWEST_TO_JUDGE:
-        return rows[:0]
     worst = np.argsort(-sds, kind="stable")[: int(LARGEST_OUTLYING_SHARE * len(sds))]
     return rows[worst[sds[worst] > SUSPECT_SDS]]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from scipy.spatial import KDTree
 
@@ -13,17 +11,14 @@ from zhat.core.space.repeats import SAME_PLACE
 from zhat.problem.streams import Purpose
 from zhat.problem.task import Task
 
-#: The first points: at least so many, and so many more for each axis.
-FEWEST_FIRST = 8
+#: The first points: so many, and so many more for each axis.
 FIRST = 6
 FIRST_AN_AXIS = 2
-#: Nobody looks where it is less likely than not that an evaluation succeeds, in minus the logarithm.
-LIKELY_TO_FAIL = math.log(2.0)
 
 
 def first_size(task: Task) -> int:
     """Return how many points come before the first descent."""
-    wanted = max(FEWEST_FIRST, FIRST + FIRST_AN_AXIS * task.dim)
+    wanted = FIRST + FIRST_AN_AXIS * task.dim
     return min(task.budget, max(2, task.n_given, min(wanted, task.budget // 4)))
 
 
@@ -50,5 +45,5 @@ def where_nobody_looked(task: Task, asked: FloatArray, n: int, failing: Walls | 
     places = later_places(task)
     places = places[~are_among(places, asked)]
     if failing is not None:
-        places = places[np.argsort(failing.height(places) > LIKELY_TO_FAIL, kind="stable")]
+        places = places[np.argsort(failing.hide(places), kind="stable")]
     return places[:n]

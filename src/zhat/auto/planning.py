@@ -13,7 +13,6 @@ from zhat.auto.places import are_among
 from zhat.auto.sample import Sample
 from zhat.auto.surrogate import Surrogate, owners
 from zhat.core.arrays import BoolArray, FloatArray, Surface
-from zhat.core.heights.walls import Walls
 from zhat.core.integrate.distribution import Target
 from zhat.core.integrate.mixture import Mixture, Part
 from zhat.core.integrate.particles import resampled, tempered_particles
@@ -72,15 +71,13 @@ class View:
     doubtful: FloatArray
 
 
-def surface_of(heights: Surface, form: Surrogate, failing: Walls | None = None) -> Surface:
-    """Return heights of a form with the walls that it sees, and those around where evaluations fail."""
+def surface_of(heights: Surface, sample: Sample) -> Surface:
+    """Return heights with what walls take away."""
 
     def surface(unit: FloatArray) -> FloatArray:
         found = heights(unit)
         near = np.flatnonzero(found < np.min(found, initial=0.0) + HIGHEST_ASKED)
-        for walls in (form.walls, failing):
-            if walls is not None and len(near):
-                found[near] += walls.height(unit[near])
+        found[near] += sample.hidden(unit[near])
         return found
 
     return surface
@@ -92,12 +89,11 @@ def view_of(
     charts: Sequence[Chart],
     generator: np.random.Generator,
     effort: Effort,
-    failing: Walls | None,
 ) -> View:
     """Return where the believed form sees the integrand."""
     space = sample.space
     mixture = _mixture(space, charts, ANYWHERE[best.name], generator)
-    median = surface_of(best.height, best, failing)
+    median = surface_of(best.height, sample)
     target = located_target(median, mixture, generator, effort)
     log_integral = _expected(best, target, effort.particles)
     draws = target.rough_draws(N_DRAWS, generator)
@@ -105,7 +101,7 @@ def view_of(
     higher = in_scores(lambda unit: HIGHER_POWER * median(unit), space)
     particles = tempered_particles(higher, mixture, N_HIGHER, HIGHER_SWEEPS, generator).points
     points = np.unique(space.unit_of_scores(particles), axis=0)
-    log_weights = HIGHER_POWER * median(points) - surface_of(lambda unit: _doubt(best, unit), best, failing)(points)
+    log_weights = HIGHER_POWER * median(points) - surface_of(lambda unit: _doubt(best, unit), sample)(points)
     return View(target, log_integral, draws, np.unique(points[resampled(log_weights, generator)], axis=0))
 
 
@@ -154,7 +150,6 @@ def next_points(
     view: View,
     n: int,
     generator: np.random.Generator,
-    failing: Walls | None,
     awaited: FloatArray | None = None,
 ) -> FloatArray:
     """Return the next ``n`` points of the unit cube, given those that were asked for since the models were fitted."""
@@ -167,7 +162,7 @@ def next_points(
     # Where everything is known, rounding chooses: no point twice.
     coming = np.vstack([awaited, drawn])
     candidates = candidates[~are_among(candidates, coming)]
-    chance = np.ones(len(candidates)) if failing is None else np.exp(-failing.height(candidates))
+    chance = np.ones(len(candidates)) if sample.failing is None else np.exp(-sample.failing.height(candidates))
     noise = sample.noise_std**2
     n_telling = min(n - len(drawn), len(candidates))
     telling = _most_telling(best, np.vstack([coming, candidates]), chance, view, n_telling, noise)

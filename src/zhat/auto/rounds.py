@@ -12,18 +12,19 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from zhat.auto.charts import Chart, chart_of_descent, largest_mass
-from zhat.auto.cliffs import Ground, walled
+from zhat.auto.cliffs import walled
 from zhat.auto.drift import Looked
 from zhat.auto.known import Known, known_of
 from zhat.auto.models import Models, Verdict, explained, fit_models, knows_nothing, surprise
-from zhat.auto.places import LIKELY_TO_FAIL, are_among, first_size, later_places
+from zhat.auto.places import are_among, first_size, later_places
 from zhat.auto.planning import View, charts_after, n_drawn, next_points, view_of
 from zhat.auto.plausible import log_integrals
-from zhat.auto.sample import Sample, smallest_limit
+from zhat.auto.sample import Sample
 from zhat.auto.search import LARGEST_SHARE, Look, Search
 from zhat.auto.tempered import tempered
 from zhat.core.arrays import FloatArray
 from zhat.core.gp.fit import learned_noise
+from zhat.core.heights.heights import relevant_height
 from zhat.core.integrate.target import QUICK, THOROUGH, Effort
 from zhat.core.space.torus import embed
 from zhat.problem.points import Points
@@ -70,8 +71,6 @@ class Round:
         The bowls around the basins.
     limit
         The height from which on nothing matters.
-    ground
-        What is fitted to tell which heights are beyond cliffs; None while there is nothing to tell it from.
     models
         The surrogates that were fitted last; None before there are any.
     compare_at
@@ -93,7 +92,6 @@ class Round:
     noise: float
     search: Search
     limit: float
-    ground: Ground | None = None
     charts: tuple[Chart, ...] = ()
     models: Models | None = None
     compare_at: float = 0.0
@@ -165,13 +163,13 @@ def _with_facts(task: Task, seen: Seen, before: Round | None) -> Round | None:
         return None
     n = len(seen)
     noise = before.noise if before is not None and n < before.compare_at else _learned_noise(task, seen, before)
-    limit = smallest_limit(task.dim) + FIRST_ALLOWANCE if before is None else before.limit
-    known, ground = walled(known_of(task, seen, noise), limit, before.ground if before else None)
+    limit = relevant_height(task.dim) + FIRST_ALLOWANCE if before is None else before.limit
+    known = walled(known_of(task, seen, noise), limit)
     if before is None:
-        return Round(n, known, noise, Search.begin(Sample.of(known, limit)), limit, ground)
+        return Round(n, known, noise, Search.begin(Sample.of(known, limit)), limit)
     search = before.search.told(known)
     nothing = np.empty((0, task.dim))
-    made = replace(before, n=n, known=known, noise=noise, search=search, ground=ground, plan=nothing, draws=None)
+    made = replace(before, n=n, known=known, noise=noise, search=search, plan=nothing, draws=None)
     if before.models is None:
         return made
     places, in_plan = Points(known.unit, known.number).among(before.plan, before.n)
@@ -212,7 +210,7 @@ def _fresh_start(task: Task, made: Round) -> Look | None:
     # Those that were asked for already, while there was nothing finite or other points were awaited, are passed over.
     numbers = numbers[~are_among(points[numbers], np.vstack([known.unit, known.failed]))]
     if failing is not None:
-        numbers = numbers[failing.height(points[numbers]) < LIKELY_TO_FAIL]
+        numbers = numbers[~failing.hide(points[numbers])]
     if len(numbers) == 0:
         return None
     return Look(int(numbers[0]), made.sample.space.natural(points[numbers[:1]])[0])
@@ -229,10 +227,10 @@ def _with_models(task: Task, made: Round, anew: bool, effort: Effort) -> tuple[R
     made = replace(made, charts=charts)
     models = fit_models(sample, charts, made.models, anew, made.tests)
     generator = task.generator(Purpose.ROUND, made.n)
-    view = view_of(models.best, models.sample, made.charts, generator, effort, made.known.failing)
+    view = view_of(models.best, models.sample, made.charts, generator, effort)
     if models.other is not None and knows_nothing(models.best, view.draws):
         other = replace(models, chosen=models.other.name)
-        seen = view_of(other.best, models.sample, made.charts, generator, effort, made.known.failing)
+        seen = view_of(other.best, models.sample, made.charts, generator, effort)
         if not knows_nothing(other.best, seen.draws):
             models, view = other, seen
     integral = view.log_integral
@@ -251,7 +249,7 @@ def _planned(task: Task, made: Round, view: View) -> Round:
     size = min(size - int(share * size), task.budget - made.n)
     draws, plan = _points_of_turn(task, made, view, size, generator)
     allowance = made.search.allowance + share / (1.0 - share) * size
-    limit = max(smallest_limit(task.dim), ABOVE_LOG_INTEGRAL - view.log_integral.value)
+    limit = max(relevant_height(task.dim), ABOVE_LOG_INTEGRAL - view.log_integral.value)
     return replace(
         made, plan=plan, draws=draws, limit=limit, search=replace(made.search, allowance=allowance)
     )  # fmt: skip
@@ -261,14 +259,14 @@ def _points_of_turn(
     task: Task, made: Round, view: View, size: int, generator: np.random.Generator
 ) -> tuple[FloatArray | None, FloatArray]:
     """Return the points that are asked for: one λ after the other, round by round; and draws, if for the task's own."""
-    models, failing = made.models, made.known.failing
+    models = made.models
     assert models is not None
     turn = (task.inverse_temperature, *task.others)[(len(made.past) - 1) % (1 + len(task.others))]
     if turn == task.inverse_temperature:
-        return view.draws, next_points(models.best, models.sample, view, size, generator, failing)
+        return view.draws, next_points(models.best, models.sample, view, size, generator)
     models, charts = tempered(made.known, made.limit, made.charts, turn / task.inverse_temperature)
-    view = view_of(models.best, models.sample, charts, generator, QUICK, failing)
-    return None, next_points(models.best, models.sample, view, size, generator, failing)
+    view = view_of(models.best, models.sample, charts, generator, QUICK)
+    return None, next_points(models.best, models.sample, view, size, generator)
 
 
 def _exploring_share(task: Task, made: Round, view: View) -> float:

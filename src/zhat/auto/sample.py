@@ -10,7 +10,8 @@ import numpy as np
 
 from zhat.auto.known import Known
 from zhat.core.arrays import BoolArray, FloatArray, IndexArray
-from zhat.core.heights.heights import NOISE_SDS, relevant_height
+from zhat.core.heights.heights import NOISE_SDS
+from zhat.core.heights.walls import Walls
 from zhat.core.space.natural import Space
 
 #: Places are known to so many decimals of natural coordinates: a search must not take other ways for what a transform
@@ -36,6 +37,8 @@ class Sample:
         The lowest of all.
     limit
         Heights above this do not matter: of those it is only believed that they are as high as that.
+    failing
+        Walls around a region where evaluations fail; None if there is none.
     """
 
     space: Space
@@ -44,6 +47,7 @@ class Sample:
     noise: FloatArray
     lowest: float
     limit: float
+    failing: Walls | None = None
 
     @classmethod
     def of(cls, known: Known, limit: float) -> Sample:
@@ -52,7 +56,24 @@ class Sample:
         total = known.y - known.space.log_prior(natural)
         lowest = float(np.min(total))
         limit += NOISE_SDS * max(math.sqrt(known.new_noise()) - 1.0, 0.0)
-        return cls(known.space, known.space.unit_of_natural(natural), total - lowest, known.noise, lowest, limit)
+        return cls(
+            known.space, known.space.unit_of_natural(natural), total - lowest, known.noise, lowest, limit, known.failing
+        )
+
+    @cached_property
+    def walls(self) -> Walls | None:
+        """The walls between heights that matter and infinite ones; None if there are none of these."""
+        is_inside = self.matters
+        kept = is_inside | np.isinf(self.height)
+        return Walls.around(self.unit[kept], is_inside[kept], self.space.periodic)
+
+    def hidden(self, unit: FloatArray) -> FloatArray:
+        """Return by how much the integrand is lower, in the logarithm, for all walls that may be in the way."""
+        found = np.zeros(len(unit))
+        for walls in (self.walls, self.failing):
+            if walls is not None and len(unit):
+                found += walls.height(unit)
+        return found
 
     @cached_property
     def natural(self) -> FloatArray:
@@ -82,8 +103,3 @@ class Sample:
         puts the lowest of many values below the ground.
         """
         return 0.5 * self.space.dim + 1.0 + 3.0 * self.noise_std
-
-
-def smallest_limit(dim: int) -> float:
-    """Return the height above which an integrand of so many axes hardly matters, at the least."""
-    return relevant_height(dim)

@@ -21,7 +21,6 @@ from zhat.core.arrays import FloatArray, IndexArray
 from zhat.core.gp.fit import Structure
 from zhat.core.gp.kernels import Covariance
 from zhat.core.gp.process import GaussianProcess
-from zhat.core.heights.walls import Walls
 from zhat.core.space.natural import WIDTH, Space
 from zhat.core.space.torus import Columns, columns, embed
 
@@ -163,7 +162,6 @@ class Surrogate:
     space: Space
     pieces: tuple[Piece | None, ...]
     charts: tuple[Chart, ...] = ()
-    walls: Walls | None = None
 
     @property
     def score(self) -> float:

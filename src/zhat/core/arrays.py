@@ -45,3 +45,12 @@ def sobol(n: int, dim: int, seed: int | np.random.Generator) -> FloatArray:
     points: FloatArray = qmc.Sobol(dim, scramble=True, rng=np.random.default_rng(seed)).random_base2(exponent)
     # Scrambled points are multiples of 2^-30 or finer, so zero itself can appear.
     return np.maximum(points[:n], 2.0**-54)
+
+
+def thinned(values: FloatArray, most: int) -> IndexArray:
+    """Return at most so many rows: the lowest half of them, and others at even steps."""
+    if len(values) <= most:
+        return np.arange(len(values))
+    order, half = np.argsort(values, kind="stable"), most // 2
+    others = order[half:]
+    return np.sort(np.concatenate([order[:half], others[np.linspace(0, len(others) - 1, most - half).astype(int)]]))

@@ -20,12 +20,9 @@ from zhat.core.integrate.distribution import Region
 EDGE = 1e-12
 #: Lines parallel to an axis, through points that are distributed like the integrand.
 N_LINES = 48
-#: Normal scores along a line: this many from end to end, and steps to either side of the point, from the smallest on.
-N_SCORES = 81
-N_LINE_STEPS = 16
+#: Steps along a line to either side of the point, in normal scores: so many, from the smallest to the whole line.
+N_LINE_STEPS = 64
 SMALLEST_STEP = 1e-3
-#: From the outermost quantile to the one it is compared with.
-COMPARED = 10.0
 #: A power of u that is not told from 0, and the share of the integral (for each e-fold of u) that it matters from.
 SLOWEST = 0.05
 WORTH_A_DOUBT = 1e-3
@@ -51,13 +48,13 @@ def _beyond_both_ends(height: Surface, points: FloatArray, axis: int) -> float:
     """Return the mass beyond both ends of an axis, in the mean over lines through these points."""
     log_total = _log_line_integrals(height, points, axis)
     beyond = 0.0
-    for outermost, inner in ((EDGE, COMPARED * EDGE), (1.0 - EDGE, 1.0 - COMPARED * EDGE)):
+    for outermost, inner in ((EDGE, math.e * EDGE), (1.0 - EDGE, 1.0 - math.e * EDGE)):
         # The share of a line's integral for each e-fold of u.
         last, before = (
             float(logsumexp(-_at(height, points, axis, place) + math.log(left) - log_total)) - math.log(len(points))
-            for place, left in ((outermost, EDGE), (inner, COMPARED * EDGE))
+            for place, left in ((outermost, EDGE), (inner, math.e * EDGE))
         )
-        power = (before - last) / math.log(COMPARED)
+        power = before - last
         if power < SLOWEST and last > math.log(WORTH_A_DOUBT):
             return math.inf
         beyond += math.exp(min(last, 0.0)) / max(power, SLOWEST)
@@ -73,11 +70,10 @@ def _at(height: Surface, points: FloatArray, axis: int, place: float) -> FloatAr
 def _log_line_integrals(height: Surface, points: FloatArray, axis: int) -> FloatArray:
     """Return the logarithm of ∫ e^{-h} du along the axis through each point, by trapezoids in normal scores."""
     farthest, own = -float(ndtri(EDGE)), ndtri(points[:, axis])
-    # Close to the point as well, so that no peak is too narrow to be seen.
-    steps = np.geomspace(SMALLEST_STEP, 1.0, N_LINE_STEPS)
-    near = own[:, None] + np.concatenate([-steps[::-1], [0.0], steps])
-    everywhere = np.broadcast_to(np.linspace(-farthest, farthest, N_SCORES), (len(points), N_SCORES))
-    scores = np.sort(np.clip(np.hstack([everywhere, near]), -farthest, farthest), axis=1)
+    # The closer to the point the finer, so that no peak is too narrow to be seen.
+    steps = np.geomspace(SMALLEST_STEP, 2.0 * farthest, N_LINE_STEPS)
+    scores = own[:, None] + np.concatenate([-steps[::-1], [0.0], steps])
+    scores = np.clip(scores, -farthest, farthest)
     rows = np.repeat(points, scores.shape[1], axis=0)
     rows[:, axis] = ndtr(scores).ravel()
     log_density = -0.5 * scores**2 - 0.5 * math.log(2.0 * math.pi)

@@ -4,6 +4,9 @@ What is modelled is how far a point is from the wall, positive on the finite sid
 walls have corners at a distance. Of a point at distance r from the nearest one of the other side it is known that the
 wall is no farther than r: its own distance is taken to be r/2, with an sd of a third of that. (A uniform distribution
 between 0 and r has a larger one, but then a single point among many of the other side would be overruled by them.)
+
+Evaluations may fail in a region of their own, as those of a solver do, which has walls as well; or by chance, anywhere.
+Which it is tells a permutation test of distances (Székely and Rizzo, J. Stat. Plan. Inference 143, 2013).
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import log_ndtr
 
-from zhat.core.arrays import BoolArray, FloatArray
+from zhat.core.arrays import BoolArray, FloatArray, thinned
 from zhat.core.gp.fit import Search, spread_and_centre
 from zhat.core.gp.kernels import Kernel
 from zhat.core.gp.process import GaussianProcess
@@ -31,6 +34,8 @@ SMALLEST_SD = 1e-6
 MOST_POINTS = 400
 #: How many of the most doubtful points tell what the doubt amounts to.
 N_DOUBTFUL = 1024
+#: Evaluations gather if they are nearer to each other than as many of all usually are by so many sds.
+GATHERING_SDS = 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,10 +58,7 @@ class Walls:
         if np.any(finite):
             apart = cdist(x[finite], x[~finite])
             reach[finite], reach[~finite] = np.min(apart, axis=1), np.min(apart, axis=0)
-        nearest = np.argsort(reach, kind="stable")
-        others = nearest[MOST_POINTS // 2 :]
-        steps = np.linspace(0, len(others) - 1, min(len(others), MOST_POINTS - MOST_POINTS // 2)).astype(int)
-        kept = np.sort(np.concatenate([nearest[: MOST_POINTS // 2], others[steps]]))
+        kept = thinned(reach, MOST_POINTS)
         x, finite, reach = x[kept], finite[kept], reach[kept]
         distance = np.where(finite, 0.5, -0.5) * reach
         noise = (DISTANCE_SD * reach) ** 2 + SMALLEST_SD**2
@@ -71,6 +73,10 @@ class Walls:
         """Return minus the log probability that the energy is finite."""
         mean, sd = self._distance(x)
         return np.asarray(-log_ndtr(mean / sd))
+
+    def hide(self, x: FloatArray) -> BoolArray:
+        """Return where it is less likely than not that the energy is finite."""
+        return np.asarray(self._distance(x)[0] < 0.0)
 
     def relative_error(self, x: FloatArray, weights: FloatArray) -> float:
         """Return what the walls' unknown places contribute to the standard error of log ∫ e^{-h}.
@@ -87,3 +93,31 @@ class Walls:
     def _distance(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         x = embed(x, self.periodic)
         return self.process.mean(x), np.sqrt(self.process.variance(x) + SMALLEST_SD**2)
+
+
+def failing_region(x: FloatArray, failed: BoolArray, periodic: Periodic = ()) -> Walls | None:
+    """Return walls around a region where evaluations fail; None if those that failed might have done so anywhere."""
+    return Walls.around(x, ~failed, periodic) if gather(embed(x, periodic), failed) else None
+
+
+def gather(x: FloatArray, failed: BoolArray) -> bool:
+    """Return whether the rows of ``x`` that failed are likely to have done so for where they are, and not by chance.
+
+    If by chance, any others might have failed as well as they: the sum of the distances between as many has a mean and
+    a variance over all subsets of that size, which follow from how many of them hold one, two, three or four rows.
+    """
+    n, n_failed = len(x), int(np.sum(failed))
+    if n_failed < 2 or n < 4:
+        return False
+    # Centred, it does not count that some are farther from all others than most.
+    nearness = -cdist(x, x)
+    nearness -= np.mean(nearness, axis=0)
+    nearness -= np.mean(nearness, axis=1)[:, None]
+    np.fill_diagonal(nearness, 0.0)
+    two, three, four = np.cumprod((n_failed - np.arange(4.0)) / (n - np.arange(4.0)))[1:]
+    total, of_rows, of_pairs = np.sum(nearness), np.sum(np.sum(nearness, axis=1) ** 2), np.sum(nearness**2)
+    mean = two * total
+    square = 2.0 * two * of_pairs + 4.0 * three * (of_rows - of_pairs)
+    square += four * (total**2 - 4.0 * of_rows + 2.0 * of_pairs)
+    found = float(np.sum(nearness[np.ix_(failed, failed)]))
+    return bool(found - mean > GATHERING_SDS * math.sqrt(max(square - mean**2, 0.0)))
