@@ -9,7 +9,6 @@ from zhat.auto.planning import View, next_points, view_of
 from zhat.auto.rounds import Round
 from zhat.auto.search import asked_for_step
 from zhat.core.arrays import FloatArray
-from zhat.core.integrate.target import QUICK
 from zhat.problem.streams import Purpose
 from zhat.problem.task import Task
 from zhat.protocol.remembered import Kept, Seen
@@ -35,7 +34,7 @@ def _of_models(task: Task, seen: Seen, current: Round, asked: FloatArray, n: int
     assert models is not None
 
     def view() -> View:
-        return view_of(models.best, models.sample, current.charts, task.generator(Purpose.FRESH_PLAN, current.n), QUICK)
+        return view_of(models.best, models.sample, current.charts, task.generator(Purpose.FRESH_PLAN, current.n))
 
     seen_by_models = _views.of(task, seen.head(current.n), view)
     generator = task.generator(Purpose.FRESH_PLAN, len(asked))

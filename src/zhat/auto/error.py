@@ -6,12 +6,11 @@ import math
 
 import numpy as np
 
-from zhat.auto.drift import drift
+from zhat.auto.drift import Looked, drift
 from zhat.auto.models import surprise
 from zhat.auto.places import first_size
-from zhat.auto.planning import View
 from zhat.auto.plausible import Room, log_integrals, room
-from zhat.auto.rounds import Round
+from zhat.auto.rounds import Closing, Round
 from zhat.auto.surrogate import owners
 from zhat.core.arrays import FloatArray
 from zhat.core.gp.trend import n_terms
@@ -35,30 +34,31 @@ FEWEST_INSIDE = 30.0
 
 
 def parts_of_error(
-    task: Task, made: Round, view: View, facts: Evaluations
+    task: Task, closing: Closing, facts: Evaluations
 ) -> tuple[float, dict[str, float], dict[str, float]]:
     """Return what is to be added to the log integral, the parts of its standard error, and what explains them.
 
     The integral is that of the expected integrand, which a few optimistic functions of many do not decide.
     """
+    made, integral = closing.made, closing.log_integral
     models = made.models
     assert models is not None
-    best, region = models.best, view.target.all_points().thinned(N_NODES_OF_REGION)
-    plausible = log_integrals(best, view.target, task.generator(Purpose.UNCERTAINTY))
+    best, whole = models.best, closing.target.all_points()
+    region = whole.thinned(N_NODES_OF_REGION)
+    plausible = log_integrals(best, whole, task.generator(Purpose.UNCERTAINTY))
     wrong = surprise(made.tests)
     walls, failing = models.sample.walls, models.sample.failing
     # The target is of what can be seen: what lies where evaluations fail is not in it.
     unseen = 0.0 if failing is None else _log_unseen_share(failing, region)
-    there_is = room(models, view, wrong, task.generator(Purpose.FRESH_PLAN))
+    there_is = room(models, integral.value, wrong, task.generator(Purpose.FRESH_PLAN))
     parts = {
         "surrogate_error": wrong * float(np.std(plausible)),
-        # Where the energy is known everywhere, it does not matter what was thought before.
-        "drift_error": drift(made.past[:-1], made.past[-1]),
+        "drift_error": drift(made.past, Looked(made.n, integral.value - models.sample.lowest, integral.error)),
         "search_error": _still_falling(task, made, there_is),
         "modes_error": min(made.search.log_unseen(_shares(made, region)), there_is.log_gain),
         "wall_error": 0.0 if walls is None else walls.relative_error(region.points, region.weights),
         "unseen_error": 0.5 * unseen,
-        "quadrature_error": view.log_integral.error,
+        "quadrature_error": integral.error,
         "noise_error": learned_shift_error(task, facts, made.noise / task.inverse_temperature**2),
     }
     if task.quantiles:

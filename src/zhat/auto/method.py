@@ -13,8 +13,7 @@ from zhat.auto.insight import insight_of
 from zhat.auto.landscape import landscape_of
 from zhat.auto.notes import notes_on
 from zhat.auto.places import are_among, first_points, first_size
-from zhat.auto.planning import View
-from zhat.auto.rounds import Round, closing_round, latest_round
+from zhat.auto.rounds import Closing, closing_round, latest_round
 from zhat.core.arrays import FloatArray, Surface
 from zhat.core.integrate.distribution import Target
 from zhat.problem.evaluations import Evaluations
@@ -62,16 +61,16 @@ class Adaptive:
     def posterior(self, task: Task, facts: Evaluations) -> Target | None:
         """Return e^{−λμ}/Z on the unit cube; None if no energy is finite."""
         last = _closing(task, Seen.of(facts))
-        return None if last is None else last[1].target
+        return None if last is None else last.target
 
     def surface(self, task: Task, facts: Evaluations) -> tuple[Surface, int]:
         """Return the surrogate of the energy on the unit cube, and how many evaluations it is made of."""
         last = _closing(task, Seen.of(facts))
         if last is None:
             return (lambda x: np.full(len(x), np.inf)), len(facts)
-        models = last[0].models
+        models = last.made.models
         assert models is not None
-        best, lowest = models.best, models.sample.lowest - last[0].known.shift
+        best, lowest = models.best, models.sample.lowest - last.made.known.shift
         return (lambda x: (best.height(x) + lowest) / task.inverse_temperature), len(facts)
 
     def insight(self, task: Task, facts: Evaluations) -> Insight | None:
@@ -80,7 +79,7 @@ class Adaptive:
         last = _closing(task, seen)
         if last is None:
             return None
-        found = insight_of(task, last[0])
+        found = insight_of(task, last.made)
         # Of values at one and the same place, the forms were told the first.
         repeated = np.isnan(found.energy) & facts.ok
         return replace(found, energy=np.where(repeated, facts.y, found.energy))
@@ -95,10 +94,10 @@ class Adaptive:
 
 _findings: Kept[Finding] = Kept(4)
 _curves: Kept[LandscapeCurve] = Kept(4)
-_closings: Kept[tuple[Round, View] | None] = Kept(4)
+_closings: Kept[Closing | None] = Kept(4)
 
 
-def _closing(task: Task, seen: Seen) -> tuple[Round, View] | None:
+def _closing(task: Task, seen: Seen) -> Closing | None:
     return _closings.of(task, seen, lambda: closing_round(task, seen))
 
 
@@ -107,7 +106,7 @@ def _curve(task: Task, seen: Seen) -> LandscapeCurve:
     last = _closing(task, seen)
     if last is None:
         raise ValueError("no energy is finite")
-    made = last[0]
+    made = last.made
     return _curves.of(task, seen, lambda: LandscapeCurve(task, landscape_of(task, made)))
 
 
@@ -115,17 +114,17 @@ def _conclude(task: Task, seen: Seen, facts: Evaluations) -> Finding:
     last = _closing(task, seen)
     if last is None:
         return nothing_finite(facts)
-    made, view = last
+    made, integral = last.made, last.log_integral
     models = made.models
     assert models is not None
-    shift, parts, others = parts_of_error(task, made, view, facts)
-    value = view.log_integral.value - models.sample.lowest + shift
+    shift, parts, others = parts_of_error(task, last, facts)
+    value = integral.value - models.sample.lowest + shift
     error = math.hypot(*parts.values())
     form = models.best
     diagnostics: dict[str, float | str] = {
         **parts, **others, "form": form.name, "kinds": form.kinds, "nu": form.nu,
         "n_basins": float(len(made.search.basins)), "n_search": float(made.n_modelled),
-        "n_matter": float(np.sum(made.sample.matters)), "quadrature_method": view.log_integral.method,
+        "n_matter": float(np.sum(made.sample.matters)), "quadrature_method": integral.method,
         "noise_std": math.sqrt(made.known.new_noise()) / task.inverse_temperature,
     }  # fmt: skip
     return Finding(value, error, notes_on(task, made, parts, others["surprise"]), diagnostics)

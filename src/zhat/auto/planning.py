@@ -13,26 +13,24 @@ from zhat.auto.places import are_among
 from zhat.auto.sample import Sample
 from zhat.auto.surrogate import Surrogate, owners
 from zhat.core.arrays import BoolArray, FloatArray, Surface
-from zhat.core.integrate.distribution import Target
+from zhat.core.integrate.distribution import Region, Target
 from zhat.core.integrate.mixture import Mixture, Part
 from zhat.core.integrate.particles import resampled, tempered_particles
 from zhat.core.integrate.quadrature import LogIntegral
 from zhat.core.integrate.target import Effort, in_scores, located_target
 from zhat.core.logspace import log_mean_exp, relative_standard_error
-from zhat.core.space.natural import Space
 
 #: The share of a round that is drawn from the integrand as it is expected.
 DRAWN_SHARE = 0.1
 #: What is doubtful of the integrand is by how much it would be larger if heights were lower by this many sds.
 OPTIMISM = 1.0
 SMALLEST_DOUBT = 1e-12
-#: Draws from the integrand, points that stand for it, and points among which those are where it is doubtful: particles
-#: of this power of it, which reach higher, with so many sweeps of moves.
-N_DRAWS = 800
+#: Particles that follow this power of the integrand, which reach higher, with so many sweeps of moves.
+N_PARTICLES = 1200
+POWER = 0.5
+SWEEPS = 2
+#: So many of them stand for the integrand where variances are taken off.
 N_REGION = 800
-N_HIGHER = 800
-HIGHER_POWER = 0.5
-HIGHER_SWEEPS = 2
 #: The share of the particles that begin anywhere: with each form.
 ANYWHERE = {"ratios": 0.2, "plain": 0.6}
 #: Draws of a bowl that tell where it is in scores; bowls are drawn a little wider than they are, and the volumes of all
@@ -51,21 +49,21 @@ LARGEST_SCORE_OF_BOWL = 1.5
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Where the believed form sees the integrand.
+    """Where the believed surrogate sees the integrand.
 
     Attributes
     ----------
-    target
-        e^{−height} of the median heights, on the unit cube.
+    region
+        e^{−height} of the median heights as weighted points, which reach higher than most of it.
     log_integral
         The logarithm of the integral of what is expected of e^{−height}, with the error of the integration.
     draws
-        Draws from the target.
+        Draws from the integrand.
     doubtful
         Points that are as dense as the integrand is doubtful.
     """
 
-    target: Target
+    region: Region
     log_integral: LogIntegral
     draws: FloatArray
     doubtful: FloatArray
@@ -83,35 +81,39 @@ def surface_of(heights: Surface, sample: Sample) -> Surface:
     return surface
 
 
-def view_of(
-    best: Surrogate,
-    sample: Sample,
-    charts: Sequence[Chart],
-    generator: np.random.Generator,
-    effort: Effort,
-) -> View:
-    """Return where the believed form sees the integrand."""
-    space = sample.space
-    mixture = _mixture(space, charts, ANYWHERE[best.name], generator)
-    median = surface_of(best.height, sample)
-    target = located_target(median, mixture, generator, effort)
-    log_integral = _expected(best, target, effort.particles)
-    draws = target.rough_draws(N_DRAWS, generator)
-
-    higher = in_scores(lambda unit: HIGHER_POWER * median(unit), space)
-    particles = tempered_particles(higher, mixture, N_HIGHER, HIGHER_SWEEPS, generator).points
-    points = np.unique(space.unit_of_scores(particles), axis=0)
-    log_weights = HIGHER_POWER * median(points) - surface_of(lambda unit: _doubt(best, unit), sample)(points)
-    return View(target, log_integral, draws, np.unique(points[resampled(log_weights, generator)], axis=0))
+def view_of(best: Surrogate, sample: Sample, charts: Sequence[Chart], generator: np.random.Generator) -> View:
+    """Return where the believed surrogate sees the integrand, for choosing points: its integral is a rough one."""
+    space, median = sample.space, surface_of(best.height, sample)
+    higher = in_scores(lambda unit: POWER * median(unit), space)
+    found = tempered_particles(higher, start_of(best, sample, charts, generator), N_PARTICLES, SWEEPS, generator)
+    points = space.unit_of_scores(found.points)
+    heights = median(points)
+    log_weights = (POWER - 1.0) * heights
+    region = Region.of(points, log_weights)
+    value = found.log_integral + space.log_volume + log_mean_exp(log_weights)
+    error = math.hypot(found.relative_error, relative_standard_error(log_weights))
+    integral = _expected(best, region, N_REGION, LogIntegral(value, error, found.n_points, "smc"))
+    doubt = POWER * heights - surface_of(lambda unit: _doubt(best, unit), sample)(points)
+    draws, doubtful = (np.unique(points[resampled(log, generator)], axis=0) for log in (log_weights, doubt))
+    return View(region, integral, draws, doubtful)
 
 
-def _expected(form: Surrogate, target: Target, n: int) -> LogIntegral:
+def target_of(
+    best: Surrogate, sample: Sample, charts: Sequence[Chart], generator: np.random.Generator, effort: Effort
+) -> tuple[Target, LogIntegral]:
+    """Return e^{−height} of the median heights, and the log integral of what is expected of it."""
+    start = start_of(best, sample, charts, generator)
+    found = located_target(surface_of(best.height, sample), start, generator, effort)
+    return found, _expected(best, found.all_points(), effort.particles, found.log_integral)
+
+
+def _expected(form: Surrogate, region: Region, n: int, found: LogIntegral) -> LogIntegral:
     """Return the log integral of what is expected of e^{−height}, given that of the median heights.
 
-    A median costs a form next to nothing, an sd much. So heights are integrated by their medians, and what an sd adds
-    to the integrand is averaged over fewer points.
+    A median costs a surrogate next to nothing, an sd much. So heights are integrated by their medians, and what an sd
+    adds to the integrand is averaged over fewer points.
     """
-    points, found = target.all_points().equally_weighted(n).points, target.log_integral
+    points = region.equally_weighted(n).points
     gain = form.height(points) - form.expected(points)
     error = relative_standard_error(gain)
     return replace(found, value=found.value + log_mean_exp(gain), error=math.hypot(found.error, error))
@@ -123,8 +125,9 @@ def _doubt(form: Surrogate, unit: FloatArray) -> FloatArray:
     return np.asarray(lower - np.log(np.maximum(-np.expm1(lower - median), SMALLEST_DOUBT)))
 
 
-def _mixture(space: Space, charts: Sequence[Chart], anywhere: float, generator: np.random.Generator) -> Mixture:
+def start_of(form: Surrogate, sample: Sample, charts: Sequence[Chart], generator: np.random.Generator) -> Mixture:
     """Return where particles begin: anywhere, or around the bowls."""
+    space, anywhere = sample.space, ANYWHERE[form.name]
     parts = [Part(np.zeros(space.dim), np.eye(space.dim), anywhere)]
     mass = np.exp(np.array([chart.log_mass for chart in charts]) - largest_mass(charts))
     shares = BY_VOLUME * mass / np.sum(mass) + (1.0 - BY_VOLUME) / len(charts)
@@ -158,7 +161,7 @@ def next_points(
     draws = np.unique(view.draws, axis=0)
     draws = draws[~are_among(draws, awaited)]
     drawn = draws[generator.permutation(len(draws))[: n_drawn(n)]]
-    candidates = np.unique(np.vstack([draws[::2], view.doubtful]), axis=0)
+    candidates = np.unique(np.vstack([draws, view.doubtful]), axis=0)
     # Where everything is known, rounding chooses: no point twice.
     coming = np.vstack([awaited, drawn])
     candidates = candidates[~are_among(candidates, coming)]
@@ -179,7 +182,7 @@ def _most_telling(
     which the numbers returned count, have a ``chance`` to be if they are chosen.
     """
     n_chosen = len(points) - len(chance)
-    expected = view.target.all_points().equally_weighted(N_REGION).points
+    expected = view.region.equally_weighted(N_REGION).points
     doubted_sd = np.maximum(form.sd(view.doubtful), SMALLEST_DOUBTED_SD)
     with_doubt = np.mean(form.covariance(points, view.doubtful) / doubted_sd, axis=1)
     with_integrals = np.array([np.mean(form.covariance(points, expected), axis=1), with_doubt])

@@ -8,10 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from zhat.auto.models import Models
-from zhat.auto.planning import View
 from zhat.auto.surrogate import Surrogate
 from zhat.core.arrays import FloatArray, sobol
-from zhat.core.integrate.distribution import Target
+from zhat.core.integrate.distribution import Region
 from zhat.core.logspace import effective_sample_size
 
 #: Plausible functions that are integrated, and the nodes that they are integrated on.
@@ -22,12 +21,12 @@ ROOM_SDS = 2.0
 N_ANYWHERE = 1024
 
 
-def log_integrals(form: Surrogate, target: Target, generator: np.random.Generator) -> FloatArray:
-    """Return log Z of plausible functions, relative to that of the surface that the target is of.
+def log_integrals(form: Surrogate, region: Region, generator: np.random.Generator) -> FloatArray:
+    """Return log Z of plausible functions, relative to that of the surface that the region is of.
 
     Half of the nodes follow the integrand, and half its root: what functions disagree on may lie where it is small.
     """
-    region = target.all_points().thinned(N_NODES)
+    region = region.thinned(N_NODES)
     gain = form.height(region.points) - form.draws(region.points, N_FUNCTIONS, generator)
     return np.asarray(np.logaddexp.reduce(gain + np.log(region.weights), axis=1))
 
@@ -47,7 +46,7 @@ class Room(NamedTuple):
     n_inside: float
 
 
-def room(models: Models, view: View, wrong: float, generator: np.random.Generator) -> Room:
+def room(models: Models, log_integral: float, wrong: float, generator: np.random.Generator) -> Room:
     """Return what there is room for.
 
     Only the plain form knows anything of what is far from all bowls: where it is not believed there is no end to it.
@@ -57,5 +56,5 @@ def room(models: Models, view: View, wrong: float, generator: np.random.Generato
         return Room(math.inf, 0.0)
     anywhere = sobol(N_ANYWHERE, models.sample.space.dim, generator)
     at_best, expected = plain.optimistic(anywhere, ROOM_SDS * wrong), plain.expected(anywhere)
-    gain = np.exp(-at_best - view.log_integral.value) - np.exp(-expected - view.log_integral.value)
+    gain = np.exp(-at_best - log_integral) - np.exp(-expected - log_integral)
     return Room(math.log1p(max(float(np.mean(gain)), 0.0)), effective_sample_size(-expected))

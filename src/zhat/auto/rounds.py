@@ -17,7 +17,7 @@ from zhat.auto.drift import Looked
 from zhat.auto.known import Known, known_of
 from zhat.auto.models import Models, Verdict, explained, fit_models, knows_nothing, surprise
 from zhat.auto.places import are_among, first_size, later_places
-from zhat.auto.planning import View, charts_after, n_drawn, next_points, view_of
+from zhat.auto.planning import View, charts_after, n_drawn, next_points, target_of, view_of
 from zhat.auto.plausible import log_integrals
 from zhat.auto.sample import Sample
 from zhat.auto.search import LARGEST_SHARE, Look, Search
@@ -25,6 +25,8 @@ from zhat.auto.tempered import tempered
 from zhat.core.arrays import FloatArray
 from zhat.core.gp.fit import learned_noise
 from zhat.core.heights.heights import relevant_height
+from zhat.core.integrate.distribution import Target
+from zhat.core.integrate.quadrature import LogIntegral
 from zhat.core.integrate.target import QUICK, THOROUGH, Effort
 from zhat.core.space.torus import embed
 from zhat.problem.points import Points
@@ -78,9 +80,11 @@ class Round:
     tests
         What came of the predictions of all rounds.
     past
-        log Z as each round with models saw it.
+        log Z as the rounds saw it that compared kinds of processes.
     draws
         Draws from the integrand, if the plan was made by the models and for the task's own λ; otherwise None.
+    turn
+        How many rounds the models had their turn in.
     n_modelled
         How many evaluations there were when models first had their turn.
     plan
@@ -98,6 +102,7 @@ class Round:
     tests: tuple[Verdict, ...] = ()
     past: tuple[Looked, ...] = ()
     draws: FloatArray | None = None
+    turn: int = 0
     n_modelled: int = 0
     plan: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
 
@@ -105,6 +110,15 @@ class Round:
     def sample(self) -> Sample:
         """What surrogates are fitted to."""
         return Sample.of(self.known, self.limit)
+
+
+@dataclass(frozen=True, eq=False)
+class Closing:
+    """The round that knows all there is to know, with e^{−height} of the median heights and the expected integral."""
+
+    made: Round
+    target: Target
+    log_integral: LogIntegral
 
 
 _remembered: Remembered[Round] = Remembered()
@@ -124,8 +138,8 @@ def latest_round(task: Task, seen: Seen) -> Round | None:
     return found
 
 
-def closing_round(task: Task, seen: Seen) -> tuple[Round, View] | None:
-    """Return the round that knows all of these evaluations, and what its models see; None if nothing is finite."""
+def closing_round(task: Task, seen: Seen) -> Closing | None:
+    """Return the round that knows all of these evaluations, with its integral; None if nothing is finite."""
     before = latest_round(task, seen)
     made = before if before is not None and before.n == len(seen) and before.models is not None else None
     if made is None:
@@ -134,7 +148,9 @@ def closing_round(task: Task, seen: Seen) -> tuple[Round, View] | None:
         return None
     if not made.search.basins:
         made = _with_first_chart(replace(made, search=made.search.advanced(made.sample, made.known, 0)))
-    return _with_models(task, made, False, THOROUGH)
+    made, _ = _with_models(task, made, False)
+    target, log_integral = _target(task, made, THOROUGH)
+    return Closing(made, target, log_integral)
 
 
 def _next_round(task: Task, seen: Seen, before: Round | None) -> Round | None:
@@ -153,7 +169,10 @@ def _next_round(task: Task, seen: Seen, before: Round | None) -> Round | None:
     # While a further descent waits for what it asked, the models have their turn.
     if len(made.search.plan) and not is_awaiting:
         return replace(made, plan=made.known.space.unit_of_natural(made.search.plan))
-    made, view = _with_models(task, made, made.n >= made.compare_at, QUICK)
+    anew = made.n >= made.compare_at
+    made, view = _with_models(task, made, anew)
+    if anew:
+        made = _looked(made, _target(task, made, QUICK)[1])
     return _planned(task, made, view)
 
 
@@ -220,24 +239,34 @@ def _with_first_chart(made: Round) -> Round:
     return replace(made, charts=(chart_of_descent(made.search.basins[0].descent, made.sample, 0),))
 
 
-def _with_models(task: Task, made: Round, anew: bool, effort: Effort) -> tuple[Round, View]:
-    """Return a round with surrogates of what is known, and what they see."""
+def _with_models(task: Task, made: Round, anew: bool) -> tuple[Round, View]:
+    """Return a round with surrogates of what is known, and what the believed one sees."""
     sample = made.sample
     charts = tuple(chart for chart in made.charts if chart.log_mass > largest_mass(made.charts) - NEGLIGIBLE_MASS)
-    made = replace(made, charts=charts)
     models = fit_models(sample, charts, made.models, anew, made.tests)
     generator = task.generator(Purpose.ROUND, made.n)
-    view = view_of(models.best, models.sample, made.charts, generator, effort)
+    view = view_of(models.best, sample, charts, generator)
     if models.other is not None and knows_nothing(models.best, view.draws):
         other = replace(models, chosen=models.other.name)
-        seen = view_of(other.best, models.sample, made.charts, generator, effort)
+        seen = view_of(other.best, sample, charts, generator)
         if not knows_nothing(other.best, seen.draws):
             models, view = other, seen
-    integral = view.log_integral
-    log_z = integral.value - models.sample.lowest
     compare_at = COMPARE_GROWTH * made.n if anew or made.models is None else made.compare_at
-    made = replace(made, models=models, past=(*made.past, Looked(made.n, log_z, integral.error)), compare_at=compare_at)
-    return replace(made, n_modelled=made.n_modelled or made.n), view
+    made = replace(made, charts=charts, models=models, compare_at=compare_at, n_modelled=made.n_modelled or made.n)
+    return made, view
+
+
+def _target(task: Task, made: Round, effort: Effort) -> tuple[Target, LogIntegral]:
+    """Return the integrand of a round's models, and its integral."""
+    assert made.models is not None
+    generator = task.generator(Purpose.SURROGATE, made.n)
+    return target_of(made.models.best, made.models.sample, made.charts, generator, effort)
+
+
+def _looked(made: Round, integral: LogIntegral) -> Round:
+    """Return a round that remembers log Z as it sees it."""
+    look = Looked(made.n, integral.value - made.sample.lowest, integral.error)
+    return replace(made, past=(*made.past, look))
 
 
 def _planned(task: Task, made: Round, view: View) -> Round:
@@ -251,7 +280,7 @@ def _planned(task: Task, made: Round, view: View) -> Round:
     allowance = made.search.allowance + share / (1.0 - share) * size
     limit = max(relevant_height(task.dim), ABOVE_LOG_INTEGRAL - view.log_integral.value)
     return replace(
-        made, plan=plan, draws=draws, limit=limit, search=replace(made.search, allowance=allowance)
+        made, plan=plan, draws=draws, limit=limit, turn=made.turn + 1, search=replace(made.search, allowance=allowance)
     )  # fmt: skip
 
 
@@ -261,11 +290,11 @@ def _points_of_turn(
     """Return the points that are asked for: one λ after the other, round by round; and draws, if for the task's own."""
     models = made.models
     assert models is not None
-    turn = (task.inverse_temperature, *task.others)[(len(made.past) - 1) % (1 + len(task.others))]
+    turn = (task.inverse_temperature, *task.others)[made.turn % (1 + len(task.others))]
     if turn == task.inverse_temperature:
         return view.draws, next_points(models.best, models.sample, view, size, generator)
     models, charts = tempered(made.known, made.limit, made.charts, turn / task.inverse_temperature)
-    view = view_of(models.best, models.sample, charts, generator, QUICK)
+    view = view_of(models.best, models.sample, charts, generator)
     return None, next_points(models.best, models.sample, view, size, generator)
 
 
@@ -276,7 +305,7 @@ def _exploring_share(task: Task, made: Round, view: View) -> float:
         return SMALL_EXPLORING_SHARE
     # What a descent on low ground is about to find is in no uncertainty yet.
     is_low = any(descent.lowest < made.sample.lowest + made.sample.limit for descent in made.search.going)
-    plausible = log_integrals(made.models.best, view.target, task.generator(Purpose.UNCERTAINTY))
+    plausible = log_integrals(made.models.best, view.region, task.generator(Purpose.UNCERTAINTY))
     uncertain = surprise(made.tests) * float(np.std(plausible))
     return LARGE_EXPLORING_SHARE if is_low or uncertain < LITTLE else EXPLORING_SHARE
 
