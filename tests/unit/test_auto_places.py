@@ -109,7 +109,7 @@ def test_further_descents_have_the_more_the_more_there_is_to_find(counts, uncert
         sample, models, tests = Sample, type("Models", (), {"best": None}), ()
 
     class View:
-        target = None
+        region = None
 
     monkeypatch.setattr(rounds, "log_integrals", lambda *_: uncertain * np.array([-1.0, 1.0]))
     assert rounds._exploring_share(TASK, Made, View) == share

@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 
 from zhat.auto.charts import Chart
+from zhat.auto.fitting import fit_plain, fit_ratios
 from zhat.auto.models import Models, Verdict, surprise
-from zhat.auto.plain import fit_plain
 from zhat.auto.planning import n_drawn, next_points, view_of
-from zhat.auto.ratios import fit_ratios
 from zhat.auto.sample import Sample
 from zhat.core.heights.walls import Walls
-from zhat.core.integrate.target import QUICK
 from zhat.core.space.natural import Space
 
 SPACE = Space(2)
@@ -40,13 +38,13 @@ def models():
     lowest = float(np.min(energy))
     sample = Sample(SPACE, unit, energy - lowest, np.zeros(len(unit)), lowest, 25.0)
     charts = [Chart(SPACE.natural(MODE[None, :])[0], 0.2 * np.eye(2), 0.0)]
-    return Models(sample, fit_ratios(sample, charts, None, True), fit_plain(sample, None, True), "plain"), charts
+    return Models(sample, (fit_ratios(sample, charts, None, True), fit_plain(sample, None, True)), "plain"), charts
 
 
 def plan(models, n, failing=None, awaited=None):
     found, charts = models
     sample = replace(found.sample, failing=failing)
-    view = view_of(found.best, sample, charts, np.random.default_rng(1), QUICK)
+    view = view_of(found.best, sample, charts, np.random.default_rng(1))
     return view, next_points(found.best, sample, view, n, np.random.default_rng(2), awaited)
 
 

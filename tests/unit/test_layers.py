@@ -21,7 +21,7 @@ LAYERS = (
     ("zhat.util",),
     ("zhat.errors",),
     ("zhat.core.certify", "zhat.core.design"),
-    ("zhat.core.heights", "zhat.core.ratios", "zhat.core.search"),
+    ("zhat.core.heights", "zhat.core.search"),
     ("zhat.core.gp",),
     ("zhat.core.integrate",),
     ("zhat.core.space",),

@@ -24,8 +24,8 @@ from zhat.core.space.natural import Space
 from zhat.core.space.torus import Periodic
 
 #: By dimension: the relative accuracy that is asked of a grid, and how many points it may take for it.
-TOLERANCE = {1: 1e-9, 2: 1e-6, 3: 1e-5}
-MOST_POINTS = {1: 4_000, 2: 32_000, 3: 48_000}
+GRID_TOLERANCE = {1: 1e-9, 2: 1e-6, 3: 1e-5}
+MOST_GRID_POINTS = {1: 4_000, 2: 32_000, 3: 48_000}
 #: Cells an axis to begin with: what is wide shows where to look for what is narrow.
 FIRST_CELLS = 2
 #: How often the integrals that scale the mixture's parts are taken from the grid before.
@@ -119,7 +119,7 @@ def _grid(
             return -np.asarray(np.logaddexp(np.logaddexp.reduce(log_parts(points) - log_z, axis=0), 0.0))
 
         grid = AdaptiveGrid(height, 1.0, dim, FIRST_CELLS)
-        grid.refine_for_integral(TOLERANCE[dim], MOST_POINTS[dim])
+        grid.refine_for_integral(GRID_TOLERANCE[dim], MOST_GRID_POINTS[dim])
         points, log_shares = grid.nodes()
         log_weights = log_shares + height(points)
         log_weights -= log_sum_exp(log_weights)
