@@ -165,7 +165,7 @@ def test_a_rotated_gaussian_with_very_unequal_axes_is_integrated(dim):
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize("dim", [4, 8])
-def test_a_thin_shell_that_hardly_any_mixture_covers_is_left_to_the_particles_if_none_does(dim, seed):
+def test_a_thin_shell_that_no_mixture_covers_is_left_to_the_particles(dim, seed):
     radius, width = 0.3, 0.001
     found = integral(lambda x: 0.5 * ((np.linalg.norm(x - 0.5, axis=1) - radius) / width) ** 2, dim, seed=seed)
     r = np.linspace(radius - 12 * width, radius + 12 * width, 20_001)

@@ -127,14 +127,13 @@ class Part:
         tail = np.log1p(np.sum(z**2, axis=1) / DEGREES)
         return np.asarray(constant - 0.5 * (DEGREES + dim) * tail - log_volume)
 
-    def quasi_random(self, n: int, generator: np.random.Generator) -> FloatArray:
-        """Return ``n`` quasi-random draws, as steps from the centre.
+    def quantile(self, uniform: FloatArray) -> FloatArray:
+        """Return where points of a cube of one more axis are taken, as steps from the centre.
 
         The distance from the centre has a coordinate of its own, the first and best: where the integrand is about round
         in the part's coordinates, all that is left is an integral over that.
         """
         dim = len(self.centre)
-        uniform = sobol(n, dim + 1, generator)
         share = betaincinv(0.5 * dim, 0.5 * DEGREES, uniform[:, 0])
         distance = np.sqrt(DEGREES * share / (1.0 - share))
         normal = ndtri(np.clip(uniform[:, 1:], 1e-16, 1.0 - 1e-16))
@@ -171,7 +170,9 @@ class Mixture:
     def quasi_random(self, n: int, generator: np.random.Generator) -> tuple[FloatArray, FloatArray, BoolArray]:
         """Return about ``n`` points, as many of each part as its share says, their log densities, and which count."""
         counts = [max(1, round(part.share * n)) for part in self.parts]
-        steps = np.vstack([part.quasi_random(k, generator) for part, k in zip(self.parts, counts, strict=True)])
+        # Consecutive points of one sequence fill the cube evenly.
+        uniform = np.split(sobol(sum(counts), self.space.dim + 1, generator), np.cumsum(counts)[:-1])
+        steps = np.vstack([part.quantile(own) for part, own in zip(self.parts, uniform, strict=True)])
         centres = np.repeat([part.centre for part in self.parts], counts, axis=0)
         points = self.space.wrapped(centres + steps)
         # The shares as they are with whole numbers of points.
