@@ -149,6 +149,16 @@ class Plain:
         """Return how well each height that it was told is predicted by the others."""
         return LeftOut(self.rows, *self.process.leave_one_out())
 
+    def rougher(self) -> Plain | None:
+        """Return the same with the best kind that is not smooth without end; None if there is none."""
+        rough = {kind: score for kind, score in self.scores.items() if kind.nu < math.inf}
+        if not rough:
+            return None
+        kind = max(rough, key=lambda kind: rough[kind])
+        told = self.process
+        process = GaussianProcess.condition(self.kernels[kind], told.x, told.y, told.noise, kind.trend)
+        return replace(self, process=process, kind=kind)
+
     def log_scores(self, unit: FloatArray, height: FloatArray, noise: FloatArray, limit: FloatArray) -> FloatArray:
         """Return how well heights, or that they are above the limit, were predicted: normal ones."""
         mean = self.height(unit)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from zhat.core.arrays import FloatArray, Surface, blocks
-from zhat.core.logspace import effective_sample_size
 
 #: Draws of the surface, and at how many places they are made: elsewhere they are what is expected given these.
 N_DRAWS = 96
@@ -48,18 +47,21 @@ class Landscape:
 
 
 def deviations_everywhere(
-    covariance: Callable[[FloatArray, FloatArray], FloatArray], x: FloatArray, generator: np.random.Generator
+    covariance: Callable[[FloatArray, FloatArray], FloatArray],
+    x: FloatArray,
+    generator: np.random.Generator,
+    n: int = N_DRAWS,
 ) -> FloatArray:
-    """Return by how much draws of a process differ from its mean at the rows of ``x``, shape ``(N_DRAWS, len(x))``.
+    """Return by how much ``n`` draws of a process differ from its mean at the rows of ``x``, shape ``(n, len(x))``.
 
     They come in pairs of opposite sign, so that their mean is 0.
     """
     places = x[np.sort(generator.permutation(len(x))[:N_PLACES])]
     values, vectors = np.linalg.eigh(covariance(places, places))
     kept = values > max(1e-12 * values[-1], 1e-300)
-    normal = generator.standard_normal((int(np.sum(kept)), N_DRAWS // 2))
+    normal = generator.standard_normal((int(np.sum(kept)), n // 2))
     weights = vectors[:, kept] @ (normal / np.sqrt(values[kept])[:, None])
-    half = np.empty((N_DRAWS // 2, len(x)))
+    half = np.empty((n // 2, len(x)))
     for rows in blocks(len(x), len(places)):
         half[:, rows] = (covariance(x[rows], places) @ weights).T
     return np.vstack([half, -half])
@@ -68,11 +70,14 @@ def deviations_everywhere(
 def left_out_inflation(missed: FloatArray, variance: FloatArray, log_weights: FloatArray) -> float:
     """Return what sds should be multiplied by, given by how much values that were left out were missed; at least 1.
 
-    ``log_weights`` say how much each counts.
+    ``log_weights`` say how much each counts. Where a surrogate claims to know least it must not be wrong by more: each
+    counts by its variance as well, or it does not, whichever is worse.
     """
     if len(missed) < 3:
         return 1.0
     scores = np.minimum(missed**2 / np.maximum(variance, 1e-300), LARGEST_SCORE)
-    n = effective_sample_size(log_weights)
-    mean = float(np.average(scores, weights=np.exp(log_weights - np.max(log_weights))))
-    return math.sqrt(max(1.0, (PRIOR_WEIGHT + n * mean) / (PRIOR_WEIGHT + n)))
+    worst, weights = 1.0, np.exp(log_weights - np.max(log_weights))
+    for each in (weights, weights * variance / max(float(np.max(variance)), 1e-300)):
+        n = float(np.sum(each)) ** 2 / max(float(np.sum(each**2)), 1e-300)
+        worst = max(worst, (PRIOR_WEIGHT + n * float(np.average(scores, weights=each + 1e-300))) / (PRIOR_WEIGHT + n))
+    return math.sqrt(worst)
