@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from zhat.core.arrays import FloatArray, Surface, blocks
+from zhat.core.logspace import effective_sample_size
 
 #: Draws of the surface, and at how many places they are made: elsewhere they are what is expected given these.
 N_DRAWS = 96
@@ -70,14 +71,11 @@ def deviations_everywhere(
 def left_out_inflation(missed: FloatArray, variance: FloatArray, log_weights: FloatArray) -> float:
     """Return what sds should be multiplied by, given by how much values that were left out were missed; at least 1.
 
-    ``log_weights`` say how much each counts. Where a surrogate claims to know least it must not be wrong by more: each
-    counts by its variance as well, or it does not, whichever is worse.
+    ``log_weights`` say how much each counts.
     """
     if len(missed) < 3:
         return 1.0
     scores = np.minimum(missed**2 / np.maximum(variance, 1e-300), LARGEST_SCORE)
-    worst, weights = 1.0, np.exp(log_weights - np.max(log_weights))
-    for each in (weights, weights * variance / max(float(np.max(variance)), 1e-300)):
-        n = float(np.sum(each)) ** 2 / max(float(np.sum(each**2)), 1e-300)
-        worst = max(worst, (PRIOR_WEIGHT + n * float(np.average(scores, weights=each + 1e-300))) / (PRIOR_WEIGHT + n))
-    return math.sqrt(worst)
+    n = effective_sample_size(log_weights)
+    mean = float(np.average(scores, weights=np.exp(log_weights - np.max(log_weights))))
+    return math.sqrt(max(1.0, (PRIOR_WEIGHT + n * mean) / (PRIOR_WEIGHT + n)))
