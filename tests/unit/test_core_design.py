@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist, pdist
 from zhat.core.design.maximum_variance import maximum_variance_design
 from zhat.core.gp.kernels import Kernel
 from zhat.core.gp.process import GaussianProcess
-from zhat.core.space.candidates import candidate_set, nearest_volumes
+from zhat.core.space.candidates import candidate_set
 
 KERNELS = {
     "1-d": (1, Kernel(1.5, 0.2)),
@@ -197,18 +197,3 @@ def test_half_of_the_candidates_lie_on_the_boundary():
         on_a_face = np.any((points == 0.0) | (points == 1.0), axis=1)
         assert not np.any(on_a_face[:512])
         assert np.mean(on_a_face[512:]) > 0.4
-
-
-@pytest.mark.parametrize("dim", [1, 2, 6])
-def test_the_shares_of_the_cube_sum_to_1(dim):
-    volumes = nearest_volumes(np.random.default_rng(83).random((50, dim)))
-    assert volumes.shape == (50,)
-    assert np.all(volumes >= 0)
-    assert np.sum(volumes) == pytest.approx(1.0, rel=1e-12)
-
-
-def test_the_shares_of_a_line_are_between_midpoints():
-    x = np.sort(np.random.default_rng(84).random(12))
-    edges = np.concatenate([[0.0], 0.5 * (x[1:] + x[:-1]), [1.0]])
-    # Sobol points miss the share of an interval by no more than two of them.
-    np.testing.assert_allclose(nearest_volumes(x[:, None]), np.diff(edges), rtol=0.0, atol=2 / 4096)

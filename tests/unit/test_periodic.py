@@ -15,7 +15,7 @@ from zhat.core.gp.process import GaussianProcess
 from zhat.core.heights.walls import Walls
 from zhat.core.integrate.langevin import langevin_endpoints
 from zhat.core.integrate.target import target
-from zhat.core.space.candidates import candidate_set, nearest_volumes
+from zhat.core.space.candidates import candidate_set
 from zhat.core.space.torus import circular_mean, clip, columns, embed, gradient_on_cube, reflect, shortest
 
 # What the embedding is.
@@ -118,13 +118,6 @@ def test_a_fit_recovers_the_lengthscales_of_a_process_on_a_torus():
 
 
 # Distances, walls, designs and samplers.
-
-
-def test_the_nearest_point_may_be_across_the_seam():
-    x = np.array([[0.02], [0.6]])
-    volumes = nearest_volumes(x, periodic=(0,))
-    assert volumes[0] == pytest.approx(0.5, abs=0.01)
-    assert nearest_volumes(x)[0] == pytest.approx(0.31, abs=0.01)
 
 
 def test_walls_go_round():

@@ -57,6 +57,19 @@ def fit_ratios(sample: Sample, charts: Sequence[Chart], before: Surrogate | None
     return _surrogate("ratios", sample, frames, owner, before, anew)
 
 
+def rougher(form: Surrogate | None) -> Surrogate | None:
+    """Return the same on the cube with its best kind that is not smooth without end; None if there is none."""
+    if form is None or form.pieces[0] is None:
+        return None
+    piece = form.pieces[0]
+    rough = {kind: score for kind, score in piece.scores.items() if kind.nu < math.inf}
+    if not rough:
+        return None
+    kind, told = max(rough, key=lambda kind: rough[kind]), piece.process
+    process = GaussianProcess.condition(piece.kernels[kind], told.x, told.y, told.noise, kind.trend)
+    return replace(form, pieces=(replace(piece, process=process, kind=kind),))
+
+
 def _surrogate(
     name: str, sample: Sample, frames: Sequence[Frame], owner: IndexArray, before: Surrogate | None, anew: bool
 ) -> Surrogate | None:
@@ -80,10 +93,11 @@ def _fit_piece(sample: Sample, frame: Frame, mine: BoolArray, old: Piece | None,
     choice = _chosen(told, matters[thinned(sample.height[matters], MOST_FITTED)], old, anew)
     if choice is None:
         return None
-    kind, kernels, score = choice
+    kind, kernels, scores = choice
     far = np.flatnonzero(mine & ~sample.matters & np.isfinite(sample.height))
     process, rows = _settled(told, matters, far, kernels[kind], kind)
-    return Piece(frame, process, kind, score * len(matters) / min(len(matters), MOST_FITTED), kernels, rows)
+    of_all = len(matters) / min(len(matters), MOST_FITTED)
+    return Piece(frame, process, kind, kernels, {kind: of_all * score for kind, score in scores.items()}, rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,8 +123,8 @@ class Told:
 
 def _chosen(
     told: Told, rows: IndexArray, old: Piece | None, anew: bool
-) -> tuple[Kind, dict[Kind, Covariance], float] | None:
-    """Return the kind of process with the most evidence, the kernels of all, and its evidence, as that of heights."""
+) -> tuple[Kind, dict[Kind, Covariance], dict[Kind, float]] | None:
+    """Return the kind of process with the most evidence, the kernels of all, and their evidence, as that of heights."""
     x, values, noise = told.x[rows], told.values[rows], told.noise[rows]
     spread, centre = spread_and_centre(values, "constant")
     spread = max(spread, SMALLEST_SPREAD)
@@ -150,8 +164,8 @@ def _chosen(
         try_kind(old.kind)
     if not scores:
         return None
-    chosen = best()
-    return chosen, kernels, scores[chosen] - float(np.sum(np.log(told.slopes[rows])))
+    as_heights = float(np.sum(np.log(told.slopes[rows])))
+    return best(), kernels, {kind: score - as_heights for kind, score in scores.items()}
 
 
 def _settled(

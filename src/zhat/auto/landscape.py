@@ -8,16 +8,16 @@ energy is well below its own limit, and the next one elsewhere.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from zhat.auto.models import surprise
+from zhat.auto.fitting import rougher
+from zhat.auto.models import Models, fit_models, surprise
 from zhat.auto.planning import surface_of
 from zhat.auto.rounds import Round
 from zhat.auto.sample import Sample
 from zhat.auto.surrogate import Surrogate
-from zhat.auto.tempered import tempered
 from zhat.core.arrays import BoolArray, FloatArray, IndexArray
 from zhat.core.heights.walls import Walls
 from zhat.problem.streams import Purpose, stream
@@ -35,51 +35,53 @@ LOWEST_DRAW = 3.0
 
 @dataclass(frozen=True, eq=False)
 class Rung:
-    """A form of λ times the energy, and what its sds are to be multiplied by."""
+    """Forms of λ times the energy, as plausible as each other, and what their sds are to be multiplied by."""
 
-    form: Surrogate
+    forms: tuple[Surrogate, ...]
     sample: Sample
-    inverse_temperature: float
     inflation: float
 
-    def energy(self, height: FloatArray) -> FloatArray:
-        """Return the energies of heights."""
-        return np.asarray((height + self.sample.lowest) / self.inverse_temperature)
+    def height(self, x: FloatArray) -> FloatArray:
+        """Return λ times the energies that are in the middle of the forms'."""
+        return np.asarray(np.mean([form.height(x) for form in self.forms], axis=0) + self.sample.lowest)
 
     def is_believed(self, x: FloatArray) -> BoolArray:
         """Return whether it is to be believed at the rows of ``x``."""
-        space = self.sample.space
-        height = surface_of(self.form.height, self.sample)(x) - space.log_prior(space.natural(x))
+        space, form = self.sample.space, self.forms[0]
+        height = surface_of(form.height, self.sample)(x) - space.log_prior(space.natural(x))
         return np.asarray(height < BELIEVED_SHARE * self.sample.limit)
 
     def draws(self, x: FloatArray, generator: np.random.Generator) -> FloatArray:
-        """Return draws of the energy, shape ``(N_DRAWS, len(x))``."""
-        off = self.inflation * deviations_everywhere(self.form.covariance, x, generator)
-        return self.energy(np.maximum(self.form.height(x) + off, self.form.optimistic(x, LOWEST_DRAW)))
+        """Return draws of λ times the energy, as many of each form, shape ``(N_DRAWS, len(x))``."""
+        n, drawn = N_DRAWS // len(self.forms), []
+        for form in self.forms:
+            off = self.inflation * deviations_everywhere(form.covariance, x, generator, n)
+            drawn.append(np.maximum(form.height(x) + off, form.optimistic(x, LOWEST_DRAW)))
+        return np.vstack(drawn) + self.sample.lowest
 
 
 def landscape_of(task: Task, made: Round) -> Landscape:
     """Return the surface of the round's models, and of others for heights that these know nothing of."""
     models, known, scale = made.models, made.known, task.inverse_temperature
     assert models is not None
-    rungs = [Rung(models.best, models.sample, scale, surprise(made.tests))]
+    rungs = [Rung((models.best,), models.sample, surprise(made.tests))]
     finite, ratio = np.isfinite(known.told), 1.0
     highest = float(np.max(known.told[finite])) - known.lowest
+    everything = Sample.of(replace(known, y=known.told), made.limit)
     while ratio * highest > made.limit and len(rungs) < MOST_RUNGS:
         ratio /= STEP
-        other, _ = tempered(known, made.limit, made.charts, ratio)
-        rungs.append(Rung(other.best, other.sample, ratio * scale, _inflation(other.best, other.sample)))
+        sample = replace(everything, limit=everything.limit / ratio)
+        fitted = fit_models(sample, made.charts, None, True, ())
+        rungs.append(Rung(_plausible(fitted), sample, _inflation(fitted.best, sample, ratio)))
     infinite = Walls.around(known.unit, finite, known.space.periodic)
     walls = [one.height for one in (infinite, known.failing) if one is not None]
-    lowest, shift = known.lowest / scale, known.shift / scale
+    lowest = (known.lowest - known.shift) / scale
 
     def parts(x: FloatArray) -> Iterator[tuple[int, Rung, IndexArray]]:
         """Yield each rung with the rows where it is the first that is believed."""
         left = np.arange(len(x))
         for number, rung in enumerate(rungs):
-            believed: BoolArray = np.full(len(left), rung is rungs[-1])
-            if rung is not rungs[-1]:
-                believed = rung.is_believed(x[left])
+            believed = np.ones(len(left), dtype=bool) if rung is rungs[-1] else rung.is_believed(x[left])
             if np.any(believed):
                 yield number, rung, left[believed]
             left = left[~believed]
@@ -87,23 +89,36 @@ def landscape_of(task: Task, made: Round) -> Landscape:
     def mean(x: FloatArray) -> FloatArray:
         found = np.empty(len(x))
         for _, rung, rows in parts(x):
-            found[rows] = rung.energy(rung.form.height(x[rows]))
-        return found - lowest
+            found[rows] = rung.height(x[rows])
+        return (found - known.lowest) / scale
 
     def draws(x: FloatArray) -> FloatArray:
         found = np.empty((N_DRAWS, len(x)))
         for number, rung, rows in parts(x):
             found[:, rows] = rung.draws(x[rows], stream(task.seed, Purpose.PATHS, number))
-        return found - lowest
+        return (found - known.lowest) / scale
 
     def wall(x: FloatArray) -> FloatArray:
         return np.asarray(np.sum([height(x) for height in walls], axis=0))
 
     smallest = scale * min(1.0, made.limit / max(highest, 1e-300))
-    return Landscape(lowest - shift, mean, draws, wall if walls else None, smallest)
+    return Landscape(lowest, mean, draws, wall if walls else None, smallest)
 
 
-def _inflation(form: Surrogate, sample: Sample) -> float:
-    """Return what the sds of a form should be multiplied by, from how badly each height left out is predicted."""
+def _plausible(models: Models) -> tuple[Surrogate, ...]:
+    """Return the form with the most evidence, and the best one that is rougher than any number of derivatives allow.
+
+    Evidence is mostly of places where many looked, and says little of how smooth the energy is where few did.
+    """
+    rough = rougher(models.named("plain"))
+    return (models.best,) if rough is None or rough.kinds == models.best.kinds else (models.best, rough)
+
+
+def _inflation(form: Surrogate, sample: Sample, ratio: float) -> float:
+    """Return what the sds of a form should be multiplied by, from how badly each height left out is predicted.
+
+    By the integrand at a λ that is ``ratio`` times as large, or on the whole: whichever is worse.
+    """
     rows, missed, variance = form.left_out()
-    return left_out_inflation(missed, variance, -sample.height[rows])
+    heights = ratio * sample.height[rows]
+    return max(left_out_inflation(missed, variance, power * -heights) for power in (0.0, 1.0))

@@ -124,13 +124,13 @@ class Frame:
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """The process of one frame: its kind, its log evidence, its kernels of each kind, and which rows it was told."""
+    """The process of one frame: its kind, kernels and log evidence of each kind, and which rows it was told."""
 
     frame: Frame
     process: GaussianProcess
     kind: Kind
-    score: float
     kernels: Mapping[Kind, Covariance]
+    scores: Mapping[Kind, float]
     rows: IndexArray
 
     def mean(self, natural: FloatArray) -> FloatArray:
@@ -166,7 +166,7 @@ class Surrogate:
     @property
     def score(self) -> float:
         """Its log evidence, as that of a density of heights."""
-        return sum(piece.score for piece in self.pieces if piece is not None)
+        return sum(piece.scores[piece.kind] for piece in self.pieces if piece is not None)
 
     @property
     def kinds(self) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from zhat.core.arrays import FloatArray
@@ -19,6 +21,9 @@ from zhat.surface.landscape import Landscape, deviations_everywhere, left_out_in
 def landscape_of_process(task: Task, process: GaussianProcess) -> Landscape:
     """Return the surface of a process that models the energy itself."""
     lowest, own, wrong = float(np.min(process.y)), task.inverse_temperature, inflation(task, process)
+    if len(process.y) > 2:
+        # Elsewhere, and at other temperatures, it may be more wrong than where the mass is.
+        wrong = max(wrong, left_out_inflation(*process.leave_one_out(), np.zeros(len(process.y))))
 
     def mean(x: FloatArray) -> FloatArray:
         return process.mean(embed(x, task.periodic)) - lowest
@@ -33,15 +38,16 @@ def landscape_of_process(task: Task, process: GaussianProcess) -> Landscape:
 
 
 def inflation(task: Task, process: GaussianProcess) -> float:
-    """Return how many times larger than claimed the surrogate's errors are, where the mass is or on the whole.
+    """Return how many times larger than claimed the surrogate's errors are where the mass is; at least 1.
 
-    A fit that is fair on the whole may be far too sure of itself at the bottom of the valley.
+    The root of the mean squared leave-one-out residual, in the sds that the process gives them, weighted by e^{-λy}:
+    a fit that is fair on the whole may be far too sure of itself at the bottom of the valley.
     """
     if len(process.y) < 3:
         return 1.0
     residuals, variances = process.leave_one_out()
-    heights = task.inverse_temperature * (process.y - np.min(process.y))
-    return max(left_out_inflation(residuals, variances, power * -heights) for power in (0.0, 1.0))
+    weights = np.exp(-task.inverse_temperature * (process.y - np.min(process.y)))
+    return math.sqrt(max(1.0, float(np.average(residuals**2 / variances, weights=weights))))
 
 
 def _not_too_low(energies: FloatArray, inverse_temperature: float) -> FloatArray:

@@ -12,12 +12,12 @@ error is larger than what these leave open, and draws whose mean energy is below
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import brentq
 
-from zhat.core.arrays import FloatArray, Surface
+from zhat.core.arrays import FloatArray
 from zhat.core.integrate.nodes import Nodes, nodes_for_range
 from zhat.core.integrate.thermodynamics import thermodynamics
 from zhat.problem.streams import Purpose
@@ -31,6 +31,8 @@ CHANCE_CORRELATION = 3.0
 NEAR_POWER = 6.0
 #: Draws whose mean energy is this many of its sds below the lowest energy that was seen are disproved.
 DISPROVED_SDS = 2.0
+IMPOSSIBLE = "log Z is larger than the lowest energy that was seen allows: there is no curve to it"
+HELD = "the surrogate's mean energy is below the lowest that was seen: held there, with errors that allow for it"
 
 
 @dataclass(frozen=True)
@@ -47,10 +49,9 @@ class LandscapeCurve:
 
     def __init__(self, task: Task, landscape: Landscape) -> None:
         walls = landscape.walls
-        self._task = task
-        self._lowest = landscape.lowest
+        self._own, self._lowest = task.inverse_temperature, landscape.lowest
         self._nodes = nodes_for_range(
-            landscape.mean, None if walls is None else _inside(walls), REACH * task.inverse_temperature,
+            landscape.mean, None if walls is None else lambda x: -walls(x), REACH * self._own,
             landscape.smallest, task.dim, task.generator(Purpose.NODES), task.periodic,
         )  # fmt: skip
         points = self._nodes.points
@@ -61,117 +62,77 @@ class LandscapeCurve:
 
     def at(self, inverse_temperatures: FloatArray, pinned: Pinned) -> Temperatures:
         """Return the curve that agrees with what was found at the task's own λ, and with the lowest energy seen."""
-        own = self._task.inverse_temperature
-        values = np.append(inverse_temperatures, own)
-        found, constant = self._agreeing(self._draws, self._mean, values, pinned)
+        values = np.append(inverse_temperatures, self._own)
+        notes: tuple[str, ...] = ()
+        found, errors, constant = self._agreeing(0.0, False, values, pinned)
         # The mean energy falls with λ: it is nowhere lower than where the curve ends.
-        end = thermodynamics(self._draws, self._log_weights, np.array([REACH * own]))
-        lowest_mean = float(np.mean(end.mean)) + constant
-        if lowest_mean < self._lowest:
-            return self._held(found, values, pinned, lowest_mean)
+        end = thermodynamics(self._draws, self._log_weights, np.array([REACH * self._own]))
+        short = self._lowest - float(np.mean(end.mean)) - constant
         # Between the evaluations a typical draw goes somewhat lower.
         lowest = min(self._lowest, float(np.mean(np.min(self._draws, axis=1))) + constant)
-        return self._limited(found, values, pinned, lowest)
+        if short > 0.0:
+            lowest, wanted = self._lowest, pinned.log_z + self._own * self._lowest
+            if wanted >= np.logaddexp.reduce(self._log_weights):
+                return _temperatures(np.full((6, len(values)), math.nan), (IMPOSSIBLE,))
+            disproved, notes = short > DISPROVED_SDS * float(errors[1, -1]), (HELD,)
+            held, errors, _ = self._agreeing(self._moved_by(wanted), True, values, pinned)
+            held[1] = np.maximum(held[1], lowest)
+            # They allow for what the draws believed; where that is disproved, for all that is left open.
+            errors = np.hypot(errors, held - found)
+            found = held
+            if disproved:
+                errors = np.vstack([left_open(values, pinned, lowest), errors[2] + held[2]])
+        errors[:2] = np.minimum(errors[:2], left_open(values, pinned, lowest))
+        return _temperatures(np.vstack([found, errors]), notes)
 
     def _agreeing(
-        self, draws: FloatArray, surface: FloatArray, values: FloatArray, pinned: Pinned, moved: float = 0.0
-    ) -> tuple[Temperatures, float]:
-        """Return the curve of draws that agrees with what was found at the last λ, and the constant that it takes.
+        self, moved: float, held: bool, values: FloatArray, pinned: Pinned
+    ) -> tuple[FloatArray, FloatArray, float]:
+        """Return log Z, mean and variance that agree with what was found at the last λ, and their errors.
 
-        ``surface`` is their mean; by ``moved`` they were moved before.
+        They are of draws that were moved, and held at the lowest energy that was seen, if they are. The last number is
+        the constant that agreement takes.
         """
-        own = values[-1]
-        of_draws = thermodynamics(draws, self._log_weights, values)
-        parts = of_draws.log_z, of_draws.mean, of_draws.variance
-        log_z, mean, variance = (np.mean(part, axis=0) for part in parts)
+        energies, surface = self._draws + moved, self._mean + moved
+        if held:
+            energies, surface = np.maximum(energies, 0.0), np.maximum(surface, 0.0)
+        parts = np.array(thermodynamics(energies, self._log_weights, values))
+        found = np.mean(parts, axis=1)
         # A constant added to the energy: it leaves the curve convex, and log Z(0) alone.
-        constant = float((log_z[-1] - pinned.log_z) / own)
-        first, second, third = self._errors(parts, surface, values, constant - self._lowest + moved, pinned.std_error)
-        return Temperatures(log_z - constant * values, mean + constant, variance, first, second, third), constant
-
-    def _errors(
-        self,
-        parts: tuple[FloatArray, ...],
-        surface: FloatArray,
-        values: FloatArray,
-        constant: float,
-        own_error: float,
-    ) -> list[FloatArray]:
-        """Return the errors of log Z, mean and variance, given what a constant was added to make log Z agree."""
-        if not math.isfinite(own_error):
-            return [np.full(len(values), math.nan)] * 3
-        own = self._task.inverse_temperature
+        constant = float((found[0, -1] - pinned.log_z) / self._own)
+        found[0] -= constant * values
+        found[1] += constant
+        if not math.isfinite(pinned.std_error):
+            return found, np.full(found.shape, math.nan), constant
         # What the constant amounts to is the part of the estimate's error that the draws know nothing of.
-        foreign = min(abs(own * constant), own_error)
-        familiar = math.sqrt(own_error**2 - foreign**2)
+        foreign = min(abs(self._own * (constant - self._lowest + moved)), pinned.std_error)
+        familiar = math.sqrt(pinned.std_error**2 - foreign**2)
+        spread = [corrected_spread(part, parts[0, :, -1], familiar) for part in parts]
+        carried = foreign / self._own * np.array([values, np.ones(len(values)), np.zeros(len(values))])
         quadrature = quadrature_errors(self._nodes, surface, self._log_weights, values)
-        carried = foreign / own * np.array([values, np.ones(len(values)), np.zeros(len(values))])
-        return [
-            np.sqrt(corrected_spread(part, parts[0][:, -1], familiar) ** 2 + off**2 + moved**2)
-            for part, off, moved in zip(parts, quadrature, carried, strict=True)
-        ]
+        return found, np.sqrt(np.square(spread) + np.square(quadrature) + carried**2), constant
 
-    def _held(self, found: Temperatures, values: FloatArray, pinned: Pinned, lowest_mean: float) -> Temperatures:
-        """Return the curve of draws that go no lower than the lowest energy seen, moved until log Z agrees.
-
-        The errors allow for what the draws believed; where they are disproved, for all that is left open.
-        """
-        own, lowest = self._task.inverse_temperature, self._lowest
-        wanted = pinned.log_z + own * lowest
-        if wanted >= np.logaddexp.reduce(self._log_weights):
-            note = "log Z is larger than the lowest energy that was seen allows: there is no curve to it"
-            nothing = np.full(len(values) - 1, math.nan)
-            return Temperatures(nothing, nothing, nothing, nothing, nothing, nothing, (note,))
-        moved = self._agreeing_shift(wanted)
-        held, _ = self._agreeing(
-            np.maximum(self._draws + moved, 0.0), np.maximum(self._mean + moved, 0.0), values, pinned, moved
-        )
-        held = replace(held, mean=np.maximum(held.mean, lowest))
-        errors = (
-            np.hypot(held.log_z_error, held.log_z - found.log_z),
-            np.hypot(held.mean_error, held.mean - found.mean),
-            np.hypot(held.variance_error, held.variance - found.variance),
-        )
-        if lowest - lowest_mean > DISPROVED_SDS * float(found.mean_error[-1]):
-            errors = *left_open(values, pinned, lowest), errors[2] + held.variance
-        note = (
-            "the surrogate's mean energy is below the lowest that was seen: held there, with errors that allow for it"
-        )
-        held = replace(held, log_z_error=errors[0], mean_error=errors[1], variance_error=errors[2], notes=(note,))
-        return self._limited(held, values, pinned, lowest)
-
-    def _agreeing_shift(self, wanted: float) -> float:
+    def _moved_by(self, wanted: float) -> float:
         """Return by how much draws are to be moved to have this log Z in the mean when held at 0."""
-        own = np.array([self._task.inverse_temperature])
+        own = np.array([self._own])
 
         def excess(moved: float) -> float:
             of_draws = thermodynamics(np.maximum(self._draws + moved, 0.0), self._log_weights, own)
             return float(np.mean(of_draws.log_z)) - wanted
 
-        low = high = 0.0
-        step = 1.0 / float(own[0])
-        while excess(high) > 0.0:
-            high, step = high + step, 2.0 * step
-        step = 1.0 / float(own[0])
-        while excess(low) < 0.0:
-            low, step = low - step, 2.0 * step
-        return float(brentq(excess, low, high, xtol=1e-9 / float(own[0]))) if low < high else low
-
-    def _limited(self, found: Temperatures, values: FloatArray, pinned: Pinned, lowest: float) -> Temperatures:
-        """Return the curve without the task's own λ at its end, and with no error above what is left open."""
-        log_z_open, mean_open = left_open(values, pinned, lowest)
-        return Temperatures(
-            found.log_z[:-1],
-            found.mean[:-1],
-            found.variance[:-1],
-            np.minimum(found.log_z_error, log_z_open)[:-1],
-            np.minimum(found.mean_error, mean_open)[:-1],
-            found.variance_error[:-1],
-            found.notes,
-        )
+        # All of them held, and what would do if none were.
+        low = -float(np.max(self._draws))
+        high = (float(np.mean(thermodynamics(self._draws, self._log_weights, own).log_z)) - wanted) / self._own
+        return float(brentq(excess, low, high, xtol=1e-9 / self._own)) if excess(high) < 0.0 else high
 
 
-def left_open(values: FloatArray, pinned: Pinned, lowest: float) -> tuple[FloatArray, FloatArray]:
+def _temperatures(numbers: FloatArray, notes: tuple[str, ...]) -> Temperatures:
+    """Return the curve from its six rows, without the task's own λ at its end."""
+    log_z, mean, variance, first, second, third = numbers[:, :-1]
+    return Temperatures(log_z, mean, variance, first, second, third, notes)
+
+
+def left_open(values: FloatArray, pinned: Pinned, lowest: float) -> FloatArray:
     """Return half of the ranges that log Z and the mean energy can lie in at each λ, if no energy is below the lowest.
 
     On the unit cube log Z(0) is at most 0, and log Z is convex with a slope that is at most minus the lowest energy.
@@ -181,13 +142,7 @@ def left_open(values: FloatArray, pinned: Pinned, lowest: float) -> tuple[FloatA
     depth = max(-pinned.log_z - own * lowest, 0.0)
     log_z = 0.5 * np.abs(1.0 - ratio) * depth + np.maximum(ratio, 1.0) * pinned.std_error
     with np.errstate(divide="ignore"):
-        mean = (0.5 * depth + pinned.std_error) / np.minimum(values, own)
-    return log_z, mean
-
-
-def _inside(walls: Surface) -> Surface:
-    """Return the log probability of being inside walls."""
-    return lambda x: -walls(x)
+        return np.array([log_z, (0.5 * depth + pinned.std_error) / np.minimum(values, own)])
 
 
 def corrected_spread(draws: FloatArray, own: FloatArray, own_error: float) -> FloatArray:
@@ -220,7 +175,7 @@ def corrected_spread(draws: FloatArray, own: FloatArray, own_error: float) -> Fl
 
 def quadrature_errors(
     nodes: Nodes, energies: FloatArray, log_weights: FloatArray, inverse_temperatures: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+) -> FloatArray:
     """Return what the nodes may be off by in log Z, mean and variance, relative to log Z at the last λ.
 
     That last one is known by other means, and so is all that goes with it by way of a constant in the energy.
@@ -229,21 +184,17 @@ def quadrature_errors(
     if nodes.batch is None:
         found = thermodynamics(energies[None, :], log_weights, inverse_temperatures)
         sd = np.sqrt(found.variance[0])
-        log_z_error = nodes.error * np.minimum(1.0, inverse_temperatures * sd)
-        log_z_error[inverse_temperatures == own] = 0.0
-        return log_z_error, nodes.error * sd, nodes.error * found.variance[0]
+        of_log_z = np.where(inverse_temperatures == own, 0.0, np.minimum(1.0, inverse_temperatures * sd))
+        return nodes.error * np.array([of_log_z, sd, found.variance[0]])
     batches = [nodes.batch == number for number in range(int(nodes.batch.max()) + 1)]
-    log_shares = [np.logaddexp.reduce(nodes.log_weights[rows]) for rows in batches]
     found_in = [
-        thermodynamics(energies[None, rows], log_weights[rows] - share, inverse_temperatures)
-        for rows, share in zip(batches, log_shares, strict=True)
+        thermodynamics(
+            energies[None, rows], log_weights[rows] - np.logaddexp.reduce(nodes.log_weights[rows]), inverse_temperatures
+        )
+        for rows in batches
     ]
-    log_z = np.vstack([found.log_z for found in found_in])
-    constant = log_z[:, -1:] / own
-    parts = (
-        log_z - constant * inverse_temperatures,
-        np.vstack([found.mean for found in found_in]) + constant,
-        np.vstack([found.variance for found in found_in]),
-    )
-    first, second, third = (np.std(part, axis=0, ddof=1) / math.sqrt(len(batches)) for part in parts)
-    return first, second, third
+    parts = np.concatenate(found_in, axis=1)
+    constant = parts[0, :, -1:] / own
+    parts[0] -= constant * inverse_temperatures
+    parts[1] += constant
+    return np.asarray(np.std(parts, axis=1, ddof=1) / math.sqrt(len(batches)))

@@ -45,18 +45,21 @@ class Landscape:
 
 
 def deviations_everywhere(
-    covariance: Callable[[FloatArray, FloatArray], FloatArray], x: FloatArray, generator: np.random.Generator
+    covariance: Callable[[FloatArray, FloatArray], FloatArray],
+    x: FloatArray,
+    generator: np.random.Generator,
+    n: int = N_DRAWS,
 ) -> FloatArray:
-    """Return by how much draws of a process differ from its mean at the rows of ``x``, shape ``(N_DRAWS, len(x))``.
+    """Return by how much ``n`` draws of a process differ from its mean at the rows of ``x``, shape ``(n, len(x))``.
 
     They come in pairs of opposite sign, so that their mean is 0.
     """
     places = x[np.sort(generator.permutation(len(x))[:N_PLACES])]
     values, vectors = np.linalg.eigh(covariance(places, places))
     kept = values > max(1e-12 * values[-1], 1e-300)
-    normal = generator.standard_normal((int(np.sum(kept)), N_DRAWS // 2))
+    normal = generator.standard_normal((int(np.sum(kept)), n // 2))
     weights = vectors[:, kept] @ (normal / np.sqrt(values[kept])[:, None])
-    half = np.empty((N_DRAWS // 2, len(x)))
+    half = np.empty((n // 2, len(x)))
     for rows in blocks(len(x), len(places)):
         half[:, rows] = (covariance(x[rows], places) @ weights).T
     return np.vstack([half, -half])

@@ -6,7 +6,7 @@ derivative is the mean of E under the weights w e^{-λE}, and its second derivat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,7 @@ from zhat.core.arrays import FloatArray
 ELEMENTS_AT_ONCE = 262_144
 
 
-@dataclass(frozen=True, eq=False)
-class Thermodynamics:
+class Thermodynamics(NamedTuple):
     """Of each of k surfaces at each of m inverse temperatures, shape ``(k, m)``.
 
     Attributes

@@ -1,12 +1,9 @@
-"""Sets of points that stand for the cube, and what share of it each point of others is nearest to."""
+"""Sets of points that stand for the cube."""
 
 from __future__ import annotations
 
-import numpy as np
-from scipy.spatial.distance import cdist
-
-from zhat.core.arrays import FloatArray, blocks, sobol
-from zhat.core.space.torus import Periodic, embed
+from zhat.core.arrays import FloatArray, sobol
+from zhat.core.space.torus import Periodic
 
 #: The candidates' scramble, the same for every caller: a design is a function of the kernel and the points before it.
 #: Of 24 scrambles this one left the smallest largest sd, by 2% of the mean, over six kernels in 2-d and 3-d.
@@ -31,10 +28,3 @@ def candidate_set(n: int, dim: int, periodic: Periodic = ()) -> FloatArray:
     points[chooser < 0.5 * share] = 0.0
     points[chooser > 1.0 - 0.5 * share] = 1.0
     return points
-
-
-def nearest_volumes(x: FloatArray, n: int = 4096, periodic: Periodic = ()) -> FloatArray:
-    """Return the share of the unit cube that is nearest to each row of ``x``."""
-    points, x = embed(sobol(n, x.shape[1], 0), periodic), embed(x, periodic)
-    nearest = np.concatenate([np.argmin(cdist(points[rows], x), axis=1) for rows in blocks(n, len(x))])
-    return np.bincount(nearest, minlength=len(x)) / n
