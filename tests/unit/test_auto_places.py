@@ -7,11 +7,8 @@ import numpy as np
 import pytest
 
 import zhat
-from zhat.auto import rounds
 from zhat.auto.method import Adaptive
 from zhat.auto.places import are_among, first_points, first_size, later_places, where_nobody_looked
-from zhat.auto.search import Basin, Search
-from zhat.core.search.trust_region import Descent
 from zhat.problem.evaluations import Evaluations, Outcome
 from zhat.problem.points import Points
 from zhat.problem.task import Task
@@ -79,40 +76,6 @@ def test_a_run_that_goes_on_from_given_points_asks_for_none_of_them():
     first = zhat.estimate(at, [(0, 1)] * 2, budget=30, seed=4).evaluations
     again = zhat.estimate(at, [(0, 1)] * 2, budget=20, seed=4, x0=first.x, y0=first.y).evaluations
     assert len(np.unique(again.x, axis=0)) == len(again.x) == 50
-
-
-class Sample:
-    """Heights of which those below 20 matter."""
-
-    lowest, limit = 0.0, 20.0
-
-
-@pytest.mark.parametrize(
-    ("counts", "uncertain", "going", "share"),
-    [
-        # Hardly any further descent ends in a new basin.
-        ((99,), 1.0, (), rounds.SMALL_EXPLORING_SHARE),
-        ((2, 1), 1.0, (), rounds.EXPLORING_SHARE),
-        # Little else is to gain.
-        ((2, 1), 0.001, (), rounds.LARGE_EXPLORING_SHARE),
-        # What a descent on low ground is about to find is in no uncertainty yet.
-        ((2, 1), 1.0, (5.0,), rounds.LARGE_EXPLORING_SHARE),
-        ((2, 1), 1.0, (50.0,), rounds.EXPLORING_SHARE),
-    ],
-)
-def test_further_descents_have_the_more_the_more_there_is_to_find(counts, uncertain, going, share, monkeypatch):
-    def at(height):
-        return Descent.at(np.zeros(2), height)
-
-    class Made:
-        search = Search(tuple(at(height) for height in going), basins=tuple(Basin(at(0.0), n) for n in counts))
-        sample, models, tests = Sample, type("Models", (), {"best": None}), ()
-
-    class View:
-        region = None
-
-    monkeypatch.setattr(rounds, "log_integrals", lambda *_: uncertain * np.array([-1.0, 1.0]))
-    assert rounds._exploring_share(TASK, Made, View) == share
 
 
 def test_first_points_are_not_asked_for_if_they_were_given():

@@ -34,7 +34,7 @@ def test_rounds_grow_with_what_is_known_although_next_to_nothing_of_it_matters(m
     # Noise of 100 in λ times the energy that nobody tells of: one value is the lowest, and no other comes near it.
     zhat.estimate(lambda x: noisy_bowl(x, generator), [(0, 1)] * 2, 1000.0, budget=120, seed=0)
     sizes, known = np.array([len(made.plan) for made in plans]), np.array([made.n for made in plans])
-    # The last one has what is left; and of each, descents have up to half.
+    # The last one has what is left; and of each, descents have a share.
     wanted = np.maximum(rounds.SMALLEST_ROUND, rounds.GROWTH * known[:-1])
     assert np.all(sizes[:-1] >= np.floor((1.0 - rounds.EXPLORING_SHARE) * wanted))
     assert len(plans) > 2

@@ -15,10 +15,9 @@ from zhat.auto.charts import Chart, chart_of_descent, largest_mass
 from zhat.auto.cliffs import walled
 from zhat.auto.drift import Looked
 from zhat.auto.known import Known, known_of
-from zhat.auto.models import Models, Verdict, explained, fit_models, knows_nothing, surprise
+from zhat.auto.models import Models, Verdict, explained, fit_models, knows_nothing
 from zhat.auto.places import are_among, first_size, later_places
 from zhat.auto.planning import View, charts_after, n_drawn, next_points, target_of, view_of
-from zhat.auto.plausible import log_integrals
 from zhat.auto.sample import Sample
 from zhat.auto.search import LARGEST_SHARE, Look, Search
 from zhat.auto.tempered import tempered
@@ -37,11 +36,9 @@ from zhat.protocol.remembered import Remembered, Seen
 #: A round evaluates this share of what is known already, and at least so many points; or one for every other axis.
 GROWTH = 0.1
 SMALLEST_ROUND = 4
-#: The share of the evaluations that further descents have once a basin is known: as a rule, where there is little else
-#: to gain, and where the next one hardly ends in a new basin.
-EXPLORING_SHARE, LARGE_EXPLORING_SHARE, SMALL_EXPLORING_SHARE = 0.25, 0.5, 0.1
-#: Little is to gain where log Z is uncertain by less than this, or a new basin less likely.
-LITTLE = 0.02
+#: The share of the evaluations that further descents have once a basin is known. More of them are dear: a surrogate of
+#: a smooth energy errs many times less with a few more points of its own.
+EXPLORING_SHARE = 0.1
 #: Kinds of processes are compared anew whenever the facts have grown by this factor.
 COMPARE_GROWTH = 1.4
 #: What matters for an integral that a round found goes up to this height above its logarithm.
@@ -274,10 +271,9 @@ def _planned(task: Task, made: Round, view: View) -> Round:
     assert made.models is not None
     generator = task.generator(Purpose.FRESH_PLAN, made.n)
     size = max(SMALLEST_ROUND, task.dim // 2 + 1, int(GROWTH * made.n))
-    share = _exploring_share(task, made, view)
-    size = min(size - int(share * size), task.budget - made.n)
+    size = min(size - int(EXPLORING_SHARE * size), task.budget - made.n)
     draws, plan = _points_of_turn(task, made, view, size, generator)
-    allowance = made.search.allowance + share / (1.0 - share) * size
+    allowance = made.search.allowance + EXPLORING_SHARE / (1.0 - EXPLORING_SHARE) * size
     limit = max(relevant_height(task.dim), ABOVE_LOG_INTEGRAL - view.log_integral.value)
     return replace(
         made, plan=plan, draws=draws, limit=limit, turn=made.turn + 1, search=replace(made.search, allowance=allowance)
@@ -296,18 +292,6 @@ def _points_of_turn(
     models, charts = tempered(made.known, made.limit, made.charts, turn / task.inverse_temperature)
     view = view_of(models.best, models.sample, charts, generator)
     return None, next_points(models.best, models.sample, view, size, generator)
-
-
-def _exploring_share(task: Task, made: Round, view: View) -> float:
-    """Return the share of the next evaluations that further descents have."""
-    assert made.models is not None
-    if made.search.chance_of_new < LITTLE:
-        return SMALL_EXPLORING_SHARE
-    # What a descent on low ground is about to find is in no uncertainty yet.
-    is_low = any(descent.lowest < made.sample.lowest + made.sample.limit for descent in made.search.going)
-    plausible = log_integrals(made.models.best, view.region, task.generator(Purpose.UNCERTAINTY))
-    uncertain = surprise(made.tests) * float(np.std(plausible))
-    return LARGE_EXPLORING_SHARE if is_low or uncertain < LITTLE else EXPLORING_SHARE
 
 
 def _learned_noise(task: Task, seen: Seen, before: Round | None) -> float:
