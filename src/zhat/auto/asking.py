@@ -8,6 +8,7 @@ from zhat.auto.places import are_among, where_nobody_looked
 from zhat.auto.planning import View, next_points, view_of
 from zhat.auto.rounds import Round
 from zhat.auto.search import asked_for_step
+from zhat.auto.settings import DEFAULT, Settings
 from zhat.core.arrays import FloatArray
 from zhat.problem.streams import Purpose
 from zhat.problem.task import Task
@@ -16,7 +17,9 @@ from zhat.protocol.remembered import Kept, Seen
 _views: Kept[View] = Kept(4)
 
 
-def beyond_plan(task: Task, seen: Seen, current: Round | None, asked: FloatArray, n: int) -> FloatArray:
+def beyond_plan(
+    task: Task, seen: Seen, current: Round | None, asked: FloatArray, n: int, settings: Settings = DEFAULT
+) -> FloatArray:
     """Return ``n`` points that are none of those that were asked for, as it would be if no more were told.
 
     They are what the models would like to know as well; before there are any, the next steps of descents that were
@@ -26,7 +29,7 @@ def beyond_plan(task: Task, seen: Seen, current: Round | None, asked: FloatArray
     if current is not None:
         found = _of_models(task, seen, current, asked, n) if current.models else _of_descents(current, asked, n)
     failing = None if current is None else current.known.failing
-    return np.vstack([found, where_nobody_looked(task, np.vstack([asked, found]), n - len(found), failing)])
+    return np.vstack([found, where_nobody_looked(task, np.vstack([asked, found]), n - len(found), failing, settings)])
 
 
 def _of_models(task: Task, seen: Seen, current: Round, asked: FloatArray, n: int) -> FloatArray:
@@ -36,7 +39,7 @@ def _of_models(task: Task, seen: Seen, current: Round, asked: FloatArray, n: int
     def view() -> View:
         return view_of(models.best, models.sample, current.charts, task.generator(Purpose.FRESH_PLAN, current.n))
 
-    seen_by_models = _views.of(task, seen.head(current.n), view)
+    seen_by_models = _views.of((task, current.settings), seen.head(current.n), view)
     generator = task.generator(Purpose.FRESH_PLAN, len(asked))
     awaited = asked[~are_among(asked, models.sample.unit)]
     return next_points(models.best, models.sample, seen_by_models, n, generator, awaited)

@@ -38,7 +38,7 @@ def walled(known: Known, limit: float) -> Known:
     """Return what is known with +inf for heights beyond cliffs; those above the limit do not matter."""
     sample = Sample.of(known, limit)
     low, far = np.flatnonzero(sample.matters), sample.far[np.isfinite(sample.height[sample.far])]
-    if len(far) == 0 or len(low) < 2 * sample.space.dim + 2:
+    if not known.settings.cliffs or len(far) == 0 or len(low) < 2 * sample.space.dim + 2:
         return known
     beyond = far[_beyond(sample, low[thinned(sample.height[low], MOST_FITTED)], far)]
     if len(beyond) == 0:

@@ -46,16 +46,19 @@ def parts_of_error(
     best, whole = models.best, closing.target.all_points()
     region = whole.thinned(N_NODES_OF_REGION)
     plausible = log_integrals(best, whole, task.generator(Purpose.UNCERTAINTY))
-    wrong = surprise(made.tests)
+    settings = made.settings
+    wrong = surprise(made.tests) if settings.inflated else 1.0
     walls, failing = models.sample.walls, models.sample.failing
     # The target is of what can be seen: what lies where evaluations fail is not in it.
     unseen = 0.0 if failing is None else _log_unseen_share(failing, region)
     there_is = room(models, integral.value, wrong, task.generator(Purpose.FRESH_PLAN))
+    last = Looked(made.n, integral.value - models.sample.lowest, integral.error)
+    hidden = made.search.log_unseen(_shares(made, region)) if settings.hidden_modes else 0.0
     parts = {
         "surrogate_error": wrong * float(np.std(plausible)),
-        "drift_error": drift(made.past, Looked(made.n, integral.value - models.sample.lowest, integral.error)),
+        "drift_error": drift(made.past, last) if settings.drift else 0.0,
         "search_error": _still_falling(task, made, there_is),
-        "modes_error": min(made.search.log_unseen(_shares(made, region)), there_is.log_gain),
+        "modes_error": min(hidden, there_is.log_gain),
         "wall_error": 0.0 if walls is None else walls.relative_error(region.points, region.weights),
         "unseen_error": 0.5 * unseen,
         "quadrature_error": integral.error,
@@ -85,7 +88,9 @@ def _still_falling(task: Task, made: Round, there_is: Room) -> float:
     if made.search.basins[0].descent.ended:
         return 0.0
     height, position = made.sample.height, made.known.position
-    early, first = (height[np.isfinite(height) & (position < n)] for n in (0.5 * made.n, first_size(task)))
+    early, first = (
+        height[np.isfinite(height) & (position < n)] for n in (0.5 * made.n, first_size(task, made.settings))
+    )
     falling = float(np.min(early)) if len(early) else made.limit
     if len(height) < FEWEST_A_TERM * n_terms("quadratic", task.dim):
         usual = float(np.quantile(first, 0.5, method="higher")) if len(first) > 1 else made.limit

@@ -12,6 +12,7 @@ from scipy.linalg import LinAlgError
 
 from zhat.auto.charts import Chart
 from zhat.auto.sample import Sample
+from zhat.auto.settings import Settings
 from zhat.auto.surrogate import Frame, Kind, Piece, Surrogate, owners
 from zhat.core.arrays import BoolArray, FloatArray, IndexArray, thinned
 from zhat.core.gp.fit import SMOOTHNESSES, LengthscalePrior, Search, spread_and_centre
@@ -28,10 +29,8 @@ LENGTH_LOG_STD = 1.5
 SMALLEST_SPREAD = 1e-9
 #: It takes so many heights for each term of a quadratic trend.
 FEWEST_A_TERM = 2
-#: A far height is believed to be as high as the limit within this share of it; a higher one the more loosely, by this
-#: share of what it is above. That is settled in so many passes.
+#: A far height is believed to be as high as the limit within this share of it. That is settled in so many passes.
 LIMIT_SHARE = 0.1
-LOOSENESS = 0.3
 PASSES = 3
 
 
@@ -90,12 +89,12 @@ def _fit_piece(sample: Sample, frame: Frame, mine: BoolArray, old: Piece | None,
     if len(matters) == 0:
         return None
     told = Told.of(sample, frame)
-    choice = _chosen(told, matters[thinned(sample.height[matters], MOST_FITTED)], old, anew)
+    choice = _chosen(told, matters[thinned(sample.height[matters], MOST_FITTED)], old, anew, sample.settings)
     if choice is None:
         return None
     kind, kernels, scores = choice
     far = np.flatnonzero(mine & ~sample.matters & np.isfinite(sample.height))
-    process, rows = _settled(told, matters, far, kernels[kind], kind)
+    process, rows = _settled(told, matters, far, kernels[kind], kind, sample.settings.loosely)
     of_all = len(matters) / min(len(matters), MOST_FITTED)
     return Piece(frame, process, kind, kernels, {kind: of_all * score for kind, score in scores.items()}, rows)
 
@@ -122,7 +121,7 @@ class Told:
 
 
 def _chosen(
-    told: Told, rows: IndexArray, old: Piece | None, anew: bool
+    told: Told, rows: IndexArray, old: Piece | None, anew: bool, settings: Settings
 ) -> tuple[Kind, dict[Kind, Covariance], dict[Kind, float]] | None:
     """Return the kind of process with the most evidence, the kernels of all, and their evidence, as that of heights."""
     x, values, noise = told.x[rows], told.values[rows], told.noise[rows]
@@ -155,9 +154,11 @@ def _chosen(
             try_kind(Kind(nu))
         if scores and len(groups) > 1:
             smooth = best()
-            try_kind(replace(smooth, structure="per-axis"))
-            try_kind(replace(smooth, structure="additive"))
-        if scores and told.frame.chart is None and not told.frame.space.periodic:
+            if settings.per_axis:
+                try_kind(replace(smooth, structure="per-axis"))
+            if settings.additive:
+                try_kind(replace(smooth, structure="additive"))
+        if scores and settings.quadratic and told.frame.chart is None and not told.frame.space.periodic:
             # What is about a bowl is left to the process by what differs from one.
             try_kind(replace(best(), trend="quadratic"))
     else:
@@ -169,7 +170,7 @@ def _chosen(
 
 
 def _settled(
-    told: Told, matters: IndexArray, far: IndexArray, kernel: Covariance, kind: Kind
+    told: Told, matters: IndexArray, far: IndexArray, kernel: Covariance, kind: Kind, loosely: float
 ) -> tuple[GaussianProcess, IndexArray]:
     """Return a process of what is to be believed of heights, and of which.
 
@@ -181,7 +182,7 @@ def _settled(
     process = GaussianProcess.condition(kernel, x[rows], values[rows], noise[rows], kind.trend)
     for _ in range(PASSES if len(far) else 0):
         expected = np.maximum(process.mean(x[far]), values[far])
-        slack = np.sqrt(noise[far]) + LOOSENESS * (expected - values[far])
+        slack = np.sqrt(noise[far]) + loosely * (expected - values[far])
         rows = np.concatenate([matters, far])
         both, variances = np.concatenate([values[matters], expected]), np.concatenate([noise[matters], slack**2])
         process = GaussianProcess.condition(kernel, x[rows], both, variances, kind.trend)

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from zhat.auto.settings import DEFAULT, Settings
 from zhat.core.arrays import FloatArray, IndexArray
 from zhat.core.heights.walls import Walls, failing_region
 from zhat.core.space.natural import Space
@@ -47,6 +48,8 @@ class Known:
         By how much all are too high for that.
     before_cliffs
         What they were before any cliffs were seen; None if none were.
+    settings
+        What is to be made of them.
     """
 
     space: Space
@@ -59,6 +62,7 @@ class Known:
     failed: FloatArray
     shift: float = 0.0
     before_cliffs: FloatArray | None = None
+    settings: Settings = DEFAULT
 
     @property
     def told(self) -> FloatArray:
@@ -118,7 +122,7 @@ def space_of(task: Task) -> Space:
     return Space(task.dim, task.periodic, task.quantiles)
 
 
-def known_of(task: Task, seen: Seen, learned: float = math.nan) -> Known:
+def known_of(task: Task, seen: Seen, learned: float = math.nan, settings: Settings = DEFAULT) -> Known:
     """Return the facts that have a value.
 
     ``learned`` is the noise variance of λ times those that are told none; while it is not learned yet, it is NaN.
@@ -134,4 +138,15 @@ def known_of(task: Task, seen: Seen, learned: float = math.nan) -> Known:
     unit, position = seen.unit[ok], np.flatnonzero(ok)
     rows, y, noise = without_repeats(unit, y, noise, task.periodic, ROUNDING, task.quantiles)
     number = seen.number[ok][rows]
-    return Known(space_of(task), unit[rows], y, noise, position[rows], number, len(seen), seen.unit[~ok], shift)
+    return Known(
+        space_of(task),
+        unit[rows],
+        y,
+        noise,
+        position[rows],
+        number,
+        len(seen),
+        seen.unit[~ok],
+        shift,
+        settings=settings,
+    )

@@ -14,6 +14,7 @@ from zhat.auto.landscape import landscape_of
 from zhat.auto.notes import notes_on
 from zhat.auto.places import are_among, first_points, first_size
 from zhat.auto.rounds import Closing, closing_round, latest_round
+from zhat.auto.settings import DEFAULT, Settings
 from zhat.core.arrays import FloatArray, Surface
 from zhat.core.integrate.distribution import Target
 from zhat.problem.evaluations import Evaluations
@@ -31,6 +32,7 @@ from zhat.surface.temperatures import Temperatures
 class Adaptive:
     """A search for the integrand, then two forms of surrogate that are judged by what they predicted."""
 
+    settings: Settings = DEFAULT
     name: str = "auto"
 
     def check(self, task: Task) -> None:
@@ -42,30 +44,30 @@ class Adaptive:
         if stop == start:
             return Points.none(task.dim)
         asked, current, seen = np.vstack([facts.unit, pending.unit]), None, Seen.of(facts)
-        if start < first_size(task):
-            plan, begin = first_points(task)[start:], start
+        if start < first_size(task, self.settings):
+            plan, begin = first_points(task, self.settings)[start:], start
         else:
-            current = latest_round(task, seen)
+            current = latest_round(task, seen, self.settings)
             plan, begin = (asked[:0], 0) if current is None else (current.plan, current.n)
         # What a descent awaits is in the plan again.
         left = np.flatnonzero(~are_among(plan, asked))[: stop - start]
         if len(left):
             return Points(plan[left], begin + left)
-        return Points.unnumbered(beyond_plan(task, seen, current, asked, stop - start))
+        return Points.unnumbered(beyond_plan(task, seen, current, asked, stop - start, self.settings))
 
     def estimate(self, task: Task, facts: Evaluations) -> Finding:
         """Return log Z with everything that it may be wrong by."""
         seen = Seen.of(facts)
-        return _findings.of(task, seen, lambda: _conclude(task, seen, facts))
+        return _findings.of((task, self.settings), seen, lambda: _conclude(task, seen, facts, self.settings))
 
     def posterior(self, task: Task, facts: Evaluations) -> Target | None:
         """Return e^{−λμ}/Z on the unit cube; None if no energy is finite."""
-        last = _closing(task, Seen.of(facts))
+        last = _closing(task, Seen.of(facts), self.settings)
         return None if last is None else last.target
 
     def surface(self, task: Task, facts: Evaluations) -> tuple[Surface, int]:
         """Return the surrogate of the energy on the unit cube, and how many evaluations it is made of."""
-        last = _closing(task, Seen.of(facts))
+        last = _closing(task, Seen.of(facts), self.settings)
         if last is None:
             return (lambda x: np.full(len(x), np.inf)), len(facts)
         models = last.made.models
@@ -76,7 +78,7 @@ class Adaptive:
     def insight(self, task: Task, facts: Evaluations) -> Insight | None:
         """Return what the believed form makes of the energy; None if no finite energy was seen."""
         seen = Seen.of(facts)
-        last = _closing(task, seen)
+        last = _closing(task, seen, self.settings)
         if last is None:
             return None
         found = insight_of(task, last.made)
@@ -89,7 +91,7 @@ class Adaptive:
     ) -> Temperatures:
         """Return the curve over λ that agrees with a finding; there must be a finite energy."""
         pinned = Pinned(task.inverse_temperature, finding.log_z, finding.std_error)
-        return _curve(task, Seen.of(facts)).at(inverse_temperatures, pinned)
+        return _curve(task, Seen.of(facts), self.settings).at(inverse_temperatures, pinned)
 
 
 _findings: Kept[Finding] = Kept(4)
@@ -97,21 +99,21 @@ _curves: Kept[LandscapeCurve] = Kept(4)
 _closings: Kept[Closing | None] = Kept(4)
 
 
-def _closing(task: Task, seen: Seen) -> Closing | None:
-    return _closings.of(task, seen, lambda: closing_round(task, seen))
+def _closing(task: Task, seen: Seen, settings: Settings) -> Closing | None:
+    return _closings.of((task, settings), seen, lambda: closing_round(task, seen, settings))
 
 
-def _curve(task: Task, seen: Seen) -> LandscapeCurve:
+def _curve(task: Task, seen: Seen, settings: Settings) -> LandscapeCurve:
     """Return the surfaces of a curve, which are remembered: they take seconds, and another λ next to nothing."""
-    last = _closing(task, seen)
+    last = _closing(task, seen, settings)
     if last is None:
         raise ValueError("no energy is finite")
     made = last.made
-    return _curves.of(task, seen, lambda: LandscapeCurve(task, landscape_of(task, made)))
+    return _curves.of((task, settings), seen, lambda: LandscapeCurve(task, landscape_of(task, made)))
 
 
-def _conclude(task: Task, seen: Seen, facts: Evaluations) -> Finding:
-    last = _closing(task, seen)
+def _conclude(task: Task, seen: Seen, facts: Evaluations, settings: Settings) -> Finding:
+    last = _closing(task, seen, settings)
     if last is None:
         return nothing_finite(facts)
     made, integral = last.made, last.log_integral

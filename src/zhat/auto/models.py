@@ -110,9 +110,12 @@ def fit_models(
     sample: Sample, charts: Sequence[Chart], before: Models | None, anew: bool, tests: Sequence[Verdict]
 ) -> Models:
     """Return both surrogates fitted to a sample; ``anew`` compares all kinds of processes."""
-    ratios = fit_ratios(sample, charts, before.named("ratios") if before else None, anew)
-    plain = fit_plain(sample, before.named("plain") if before else None, anew)
-    forms = tuple(form for form in (ratios, plain) if form is not None)
+    found = []
+    if sample.settings.ratios:
+        found.append(fit_ratios(sample, charts, before.named("ratios") if before else None, anew))
+    if sample.settings.plain:
+        found.append(fit_plain(sample, before.named("plain") if before else None, anew))
+    forms = tuple(form for form in found if form is not None)
     return Models(sample, forms, believed(forms, tests))
 
 

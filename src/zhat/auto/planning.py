@@ -11,6 +11,7 @@ import numpy as np
 from zhat.auto.charts import Chart, chart_of_draws, chart_refitted, largest_mass
 from zhat.auto.places import are_among
 from zhat.auto.sample import Sample
+from zhat.auto.settings import DEFAULT, Settings
 from zhat.auto.surrogate import Surrogate, owners
 from zhat.core.arrays import BoolArray, FloatArray, Surface
 from zhat.core.integrate.distribution import Region, Target
@@ -20,10 +21,7 @@ from zhat.core.integrate.quadrature import LogIntegral
 from zhat.core.integrate.target import Effort, in_scores, located_target
 from zhat.core.logspace import log_mean_exp, relative_standard_error
 
-#: The share of a round that is drawn from the integrand as it is expected.
-DRAWN_SHARE = 0.1
-#: What is doubtful of the integrand is by how much it would be larger if heights were lower by this many sds.
-OPTIMISM = 1.0
+#: No doubt is smaller than this share of the integrand.
 SMALLEST_DOUBT = 1e-12
 #: Particles that follow this power of the integrand, which reach higher, with so many sweeps of moves.
 N_PARTICLES = 1200
@@ -93,7 +91,7 @@ def view_of(best: Surrogate, sample: Sample, charts: Sequence[Chart], generator:
     value = found.log_integral + space.log_volume + log_mean_exp(log_weights)
     error = math.hypot(found.relative_error, relative_standard_error(log_weights))
     integral = _expected(best, region, N_REGION, LogIntegral(value, error, found.n_points, "smc"))
-    doubt = POWER * heights - surface_of(lambda unit: _doubt(best, unit), sample)(points)
+    doubt = POWER * heights - surface_of(lambda unit: _doubt(best, unit, sample.settings.optimism), sample)(points)
     draws, doubtful = (np.unique(points[resampled(log, generator)], axis=0) for log in (log_weights, doubt))
     return View(region, integral, draws, doubtful)
 
@@ -119,9 +117,9 @@ def _expected(form: Surrogate, region: Region, n: int, found: LogIntegral) -> Lo
     return replace(found, value=found.value + log_mean_exp(gain), error=math.hypot(found.error, error))
 
 
-def _doubt(form: Surrogate, unit: FloatArray) -> FloatArray:
+def _doubt(form: Surrogate, unit: FloatArray, optimism: float) -> FloatArray:
     """Return minus the logarithm of how much larger the integrand would be if heights were lower by some sds."""
-    median, lower = form.height(unit), form.optimistic(unit, OPTIMISM)
+    median, lower = form.height(unit), form.optimistic(unit, optimism)
     return np.asarray(lower - np.log(np.maximum(-np.expm1(lower - median), SMALLEST_DOUBT)))
 
 
@@ -142,9 +140,9 @@ def start_of(form: Surrogate, sample: Sample, charts: Sequence[Chart], generator
     return Mixture(space, tuple(parts))
 
 
-def n_drawn(n: int) -> int:
+def n_drawn(n: int, settings: Settings = DEFAULT) -> int:
     """Return how many of ``n`` points are draws from the integrand as it is expected: the first ones."""
-    return int(DRAWN_SHARE * n)
+    return int(settings.drawn_share * n)
 
 
 def next_points(
@@ -160,7 +158,7 @@ def next_points(
         awaited = np.empty((0, sample.space.dim))
     draws = np.unique(view.draws, axis=0)
     draws = draws[~are_among(draws, awaited)]
-    drawn = draws[generator.permutation(len(draws))[: n_drawn(n)]]
+    drawn = draws[generator.permutation(len(draws))[: n_drawn(n, sample.settings)]]
     candidates = np.unique(np.vstack([draws, view.doubtful]), axis=0)
     # Where everything is known, rounding chooses: no point twice.
     coming = np.vstack([awaited, drawn])

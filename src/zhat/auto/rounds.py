@@ -19,7 +19,8 @@ from zhat.auto.models import Models, Verdict, explained, fit_models, knows_nothi
 from zhat.auto.places import are_among, first_size, later_places
 from zhat.auto.planning import View, charts_after, n_drawn, next_points, target_of, view_of
 from zhat.auto.sample import Sample
-from zhat.auto.search import LARGEST_SHARE, Look, Search
+from zhat.auto.search import Look, Search
+from zhat.auto.settings import DEFAULT, Settings
 from zhat.auto.tempered import tempered
 from zhat.core.arrays import FloatArray
 from zhat.core.gp.fit import learned_noise
@@ -33,21 +34,10 @@ from zhat.problem.streams import Purpose
 from zhat.problem.task import Task
 from zhat.protocol.remembered import Remembered, Seen
 
-#: A round evaluates this share of what is known already, and at least so many points; or one for every other axis.
-GROWTH = 0.1
+#: A round has at least so many points, or one for every other axis.
 SMALLEST_ROUND = 4
-#: The share of the evaluations that further descents have once a basin is known. More of them are dear: a surrogate of
-#: a smooth energy errs many times less with a few more points of its own.
-EXPLORING_SHARE = 0.1
-#: Kinds of processes are compared anew whenever the facts have grown by this factor.
-COMPARE_GROWTH = 1.4
-#: What matters for an integral that a round found goes up to this height above its logarithm.
-ABOVE_LOG_INTEGRAL = 14.0
 #: The first rounds look at heights a little beyond what matters.
 FIRST_ALLOWANCE = 5.0
-#: A bowl of its own has no basin whose mass is smaller than the largest one's by this, in the logarithm: it would only
-#: keep heights from another one, which are few enough.
-NEGLIGIBLE_MASS = 7.0
 #: The noise is learned from at least so many of the lowest values.
 FEWEST_FOR_NOISE = 16
 
@@ -104,6 +94,11 @@ class Round:
     plan: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
 
     @property
+    def settings(self) -> Settings:
+        """What is tuned."""
+        return self.known.settings
+
+    @property
     def sample(self) -> Sample:
         """What surrogates are fitted to."""
         return Sample.of(self.known, self.limit)
@@ -121,26 +116,26 @@ class Closing:
 _remembered: Remembered[Round] = Remembered()
 
 
-def latest_round(task: Task, seen: Seen) -> Round | None:
+def latest_round(task: Task, seen: Seen, settings: Settings = DEFAULT) -> Round | None:
     """Return the last round that begins with at most as many evaluations as there are; None if there is nothing yet."""
-    found = _remembered.latest(task, seen)
-    n = first_size(task) if found is None else found.n + len(found.plan)
+    found = _remembered.latest((task, settings), seen)
+    n = first_size(task, settings) if found is None else found.n + len(found.plan)
     while n <= len(seen) and (found is None or len(found.plan) > 0):
         head = seen.head(n)
-        found = _next_round(task, head, found)
+        found = _next_round(task, head, found, settings)
         if found is None:
             break
-        _remembered.add(task, head, found)
+        _remembered.add((task, settings), head, found)
         n += len(found.plan)
     return found
 
 
-def closing_round(task: Task, seen: Seen) -> Closing | None:
+def closing_round(task: Task, seen: Seen, settings: Settings = DEFAULT) -> Closing | None:
     """Return the round that knows all of these evaluations, with its integral; None if nothing is finite."""
-    before = latest_round(task, seen)
+    before = latest_round(task, seen, settings)
     made = before if before is not None and before.n == len(seen) and before.models is not None else None
     if made is None:
-        made = _with_facts(task, seen, before)
+        made = _with_facts(task, seen, before, settings)
     if made is None:
         return None
     if not made.search.basins:
@@ -150,14 +145,14 @@ def closing_round(task: Task, seen: Seen) -> Closing | None:
     return Closing(made, target, log_integral)
 
 
-def _next_round(task: Task, seen: Seen, before: Round | None) -> Round | None:
+def _next_round(task: Task, seen: Seen, before: Round | None, settings: Settings) -> Round | None:
     """Return the round after another, with its plan: steps of descents or points that its models ask for."""
-    made = _with_facts(task, seen, before)
+    made = _with_facts(task, seen, before, settings)
     if made is None or made.n >= task.budget:
         return made
     is_awaiting = len(made.search.basins) > 0
     if not made.search.basins:
-        room = min(task.budget, int(LARGEST_SHARE * task.budget)) - made.n
+        room = min(task.budget, int(made.settings.search_share * task.budget)) - made.n
         made = replace(made, search=made.search.advanced(made.sample, made.known, room))
         if not len(made.search.plan):
             made = _with_first_chart(made)
@@ -173,14 +168,14 @@ def _next_round(task: Task, seen: Seen, before: Round | None) -> Round | None:
     return _planned(task, made, view)
 
 
-def _with_facts(task: Task, seen: Seen, before: Round | None) -> Round | None:
+def _with_facts(task: Task, seen: Seen, before: Round | None, settings: Settings) -> Round | None:
     """Return a round with what is known now, and no plan; None if no energy is finite."""
     if not np.any(np.isfinite(seen.y)):
         return None
     n = len(seen)
     noise = before.noise if before is not None and n < before.compare_at else _learned_noise(task, seen, before)
     limit = relevant_height(task.dim) + FIRST_ALLOWANCE if before is None else before.limit
-    known = walled(known_of(task, seen, noise), limit)
+    known = walled(known_of(task, seen, noise, settings), limit)
     if before is None:
         return Round(n, known, noise, Search.begin(Sample.of(known, limit)), limit)
     search = before.search.told(known)
@@ -191,7 +186,7 @@ def _with_facts(task: Task, seen: Seen, before: Round | None) -> Round | None:
     places, in_plan = Points(known.unit, known.number).among(before.plan, before.n)
     if len(places) == 0:
         return made
-    tested = before.models.test(known, places, in_plan < n_drawn(len(before.plan)))
+    tested = before.models.test(known, places, in_plan < n_drawn(len(before.plan), settings))
     if before.draws is None:
         return replace(made, tests=(*made.tests, tested.of_search))
     since = known.position >= before.n_modelled
@@ -221,7 +216,7 @@ def _exploring(task: Task, made: Round, models: Models) -> Round:
 
 def _fresh_start(task: Task, made: Round) -> Look | None:
     """Return the next place of the sequence that the first points began, if any is left that is not likely to fail."""
-    failing, points, known = made.known.failing, later_places(task), made.known
+    failing, points, known = made.known.failing, later_places(task, made.settings), made.known
     numbers = np.arange(made.search.n_looks, len(points))
     # Those that were asked for already, while there was nothing finite or other points were awaited, are passed over.
     numbers = numbers[~are_among(points[numbers], np.vstack([known.unit, known.failed]))]
@@ -239,7 +234,9 @@ def _with_first_chart(made: Round) -> Round:
 def _with_models(task: Task, made: Round, anew: bool) -> tuple[Round, View]:
     """Return a round with surrogates of what is known, and what the believed one sees."""
     sample = made.sample
-    charts = tuple(chart for chart in made.charts if chart.log_mass > largest_mass(made.charts) - NEGLIGIBLE_MASS)
+    charts = tuple(
+        chart for chart in made.charts if chart.log_mass > largest_mass(made.charts) - made.settings.smallest_mass
+    )
     models = fit_models(sample, charts, made.models, anew, made.tests)
     generator = task.generator(Purpose.ROUND, made.n)
     view = view_of(models.best, sample, charts, generator)
@@ -248,7 +245,7 @@ def _with_models(task: Task, made: Round, anew: bool) -> tuple[Round, View]:
         seen = view_of(other.best, sample, charts, generator)
         if not knows_nothing(other.best, seen.draws):
             models, view = other, seen
-    compare_at = COMPARE_GROWTH * made.n if anew or made.models is None else made.compare_at
+    compare_at = made.settings.compare_growth * made.n if anew or made.models is None else made.compare_at
     made = replace(made, charts=charts, models=models, compare_at=compare_at, n_modelled=made.n_modelled or made.n)
     return made, view
 
@@ -270,11 +267,12 @@ def _planned(task: Task, made: Round, view: View) -> Round:
     """Return a round with the points that its models ask for, and the share of the evaluations of further descents."""
     assert made.models is not None
     generator = task.generator(Purpose.FRESH_PLAN, made.n)
-    size = max(SMALLEST_ROUND, task.dim // 2 + 1, int(GROWTH * made.n))
-    size = min(size - int(EXPLORING_SHARE * size), task.budget - made.n)
+    size = max(SMALLEST_ROUND, task.dim // 2 + 1, int(made.settings.growth * made.n))
+    exploring = made.settings.exploring_share
+    size = min(size - int(exploring * size), task.budget - made.n)
     draws, plan = _points_of_turn(task, made, view, size, generator)
-    allowance = made.search.allowance + EXPLORING_SHARE / (1.0 - EXPLORING_SHARE) * size
-    limit = max(relevant_height(task.dim), ABOVE_LOG_INTEGRAL - view.log_integral.value)
+    allowance = made.search.allowance + exploring / (1.0 - exploring) * size
+    limit = max(relevant_height(task.dim), made.settings.above_log_integral - view.log_integral.value)
     return replace(
         made, plan=plan, draws=draws, limit=limit, turn=made.turn + 1, search=replace(made.search, allowance=allowance)
     )  # fmt: skip

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from zhat.auto.known import Known
+from zhat.auto.settings import DEFAULT, Settings
 from zhat.core.arrays import BoolArray, FloatArray, IndexArray
 from zhat.core.heights.heights import NOISE_SDS
 from zhat.core.heights.walls import Walls
@@ -39,6 +40,8 @@ class Sample:
         Heights above this do not matter: of those it is only believed that they are as high as that.
     failing
         Walls around a region where evaluations fail; None if there is none.
+    settings
+        What is to be made of all this.
     """
 
     space: Space
@@ -48,6 +51,7 @@ class Sample:
     lowest: float
     limit: float
     failing: Walls | None = None
+    settings: Settings = DEFAULT
 
     @classmethod
     def of(cls, known: Known, limit: float) -> Sample:
@@ -57,7 +61,14 @@ class Sample:
         lowest = float(np.min(total))
         limit += NOISE_SDS * max(math.sqrt(known.new_noise()) - 1.0, 0.0)
         return cls(
-            known.space, known.space.unit_of_natural(natural), total - lowest, known.noise, lowest, limit, known.failing
+            known.space,
+            known.space.unit_of_natural(natural),
+            total - lowest,
+            known.noise,
+            lowest,
+            limit,
+            known.failing,
+            known.settings,
         )
 
     @cached_property

@@ -15,11 +15,6 @@ from zhat.core.arrays import FloatArray
 from zhat.core.search.trust_region import Descent
 from zhat.core.space.natural import Space
 
-#: Descents to begin with; the better half of them goes on after so many steps for each axis and two more.
-N_STARTS = 4
-STEPS_A_LAP = 3
-#: The share of the budget that may be spent when the first search ends.
-LARGEST_SHARE = 0.5
 #: A ridge is so much higher than both ends of the way; a surrogate is asked at so many places of it.
 RIDGE_HEIGHT = 1.0
 N_ON_THE_WAY = 24
@@ -82,7 +77,8 @@ class Search:
         """Return descents from the lowest points."""
         order = np.argsort(sample.height, kind="stable")[: int(np.sum(np.isfinite(sample.height)))]
         starts = tuple(Descent.at(sample.natural[k], float(sample.height[k]) + sample.lowest) for k in order)
-        return cls(starts[:N_STARTS], starts[N_STARTS:], STEPS_A_LAP * (sample.space.dim + 2) + 1)
+        n, lap = sample.settings.descents, sample.settings.lap * (sample.space.dim + 2)
+        return cls(starts[:n], starts[n:], lap + 1)
 
     @property
     def plan(self) -> FloatArray:
@@ -101,7 +97,7 @@ class Search:
             going.sort(key=lambda descent: descent.lowest)
             kept = (len(going) + 1) // 2
             waiting += [replace(descent, step=None) for descent in going[kept:]]
-            going, left = going[:kept], STEPS_A_LAP * (sample.space.dim + 2)
+            going, left = going[:kept], sample.settings.lap * (sample.space.dim + 2)
         asking: list[Descent] = []
         for descent in going:
             asked = replace(descent, step=None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
@@ -13,7 +13,6 @@ import numpy as np
 
 from zhat.core.arrays import FloatArray, IndexArray
 from zhat.problem.evaluations import Evaluations
-from zhat.problem.task import Task
 
 #: How many are remembered at most, how many numbers in all, and how many of the last ones in any case.
 MOST = 64
@@ -75,20 +74,20 @@ S = TypeVar("S")
 
 
 class Remembered(Generic[T]):
-    """The things that were made or asked for last, by the task and the facts that they were made of.
+    """The things that were made or asked for last, by the task, with what else decides, and the facts they are of.
 
     Runs may take turns, and facts be told in several orders: each continues from what it shares with what is here.
     """
 
     def __init__(self) -> None:
-        self._made: OrderedDict[tuple[Task, Seen], T] = OrderedDict()
+        self._made: OrderedDict[tuple[Hashable, Seen], T] = OrderedDict()
         self._lock = Lock()
 
     def __len__(self) -> int:
         """Return how many there are."""
         return len(self._made)
 
-    def latest(self, task: Task, seen: Seen) -> T | None:
+    def latest(self, task: Hashable, seen: Seen) -> T | None:
         """Return what was made of the most of these facts, from the first on; None if nothing is remembered."""
         with self._lock:
             of_task = (key for key in self._made if key[0] == task and len(key[1]) <= len(seen))
@@ -98,7 +97,7 @@ class Remembered(Generic[T]):
                     return self._made[key]
         return None
 
-    def add(self, task: Task, seen: Seen, made: T) -> None:
+    def add(self, task: Hashable, seen: Seen, made: T) -> None:
         """Remember one, and forget those that nobody has asked for in the longest time if there are too many."""
         with self._lock:
             self._made[task, seen] = made
@@ -114,10 +113,10 @@ class Kept(Generic[S]):
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._made: OrderedDict[tuple[Task, Seen], S] = OrderedDict()
+        self._made: OrderedDict[tuple[Hashable, Seen], S] = OrderedDict()
         self._lock = Lock()
 
-    def of(self, task: Task, seen: Seen, make: Callable[[], S]) -> S:
+    def of(self, task: Hashable, seen: Seen, make: Callable[[], S]) -> S:
         """Return what was concluded from these facts, made if it is not kept."""
         key = task, seen
         with self._lock:
