@@ -128,8 +128,8 @@ class LandscapeCurve:
 
 def _temperatures(numbers: FloatArray, notes: tuple[str, ...]) -> Temperatures:
     """Return the curve from its six rows, without the task's own λ at its end."""
-    log_z, mean, variance, *errors = numbers[:, :-1]
-    return Temperatures(log_z, mean, variance, *errors, notes=notes)
+    first, second, third, *errors = numbers[:, :-1]
+    return Temperatures(first, second, third, errors[0], errors[1], errors[2], notes)
 
 
 def left_open(values: FloatArray, pinned: Pinned, lowest: float) -> FloatArray:
