@@ -287,9 +287,9 @@ def _points_of_turn(
     turn = (task.inverse_temperature, *task.others)[made.turn % (1 + len(task.others))]
     if turn == task.inverse_temperature:
         return view.draws, next_points(models.best, models.sample, view, size, generator)
-    models, charts = tempered(made.known, made.limit, made.charts, turn / task.inverse_temperature)
-    view = view_of(models.best, models.sample, charts, generator)
-    return None, next_points(models.best, models.sample, view, size, generator)
+    form, sample = tempered(models.sample, made.charts, turn / task.inverse_temperature)
+    view = view_of(form, sample, made.charts, generator)
+    return None, next_points(form, sample, view, size, generator)
 
 
 def _learned_noise(task: Task, seen: Seen, before: Round | None) -> float:

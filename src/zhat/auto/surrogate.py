@@ -156,12 +156,16 @@ class LeftOut(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Surrogate:
-    """Processes of heights: one on the cube, or one for each bowl, to which points belong where it is the lowest."""
+    """Processes of heights: one on the cube, or one for each bowl, to which points belong where it is the lowest.
+
+    All heights that it gives are multiplied by ``power``, for a smaller λ than that of the sample.
+    """
 
     name: str
     space: Space
     pieces: tuple[Piece | None, ...]
     charts: tuple[Chart, ...] = ()
+    power: float = 1.0
 
     @property
     def score(self) -> float:
@@ -196,14 +200,14 @@ class Surrogate:
         found = np.full(len(unit), NOT_MODELLED)
         for piece, rows, natural in self.parts(unit):
             lower = sds * piece.sd(natural) if sds else 0.0
-            found[rows] = piece.frame.heights(natural, piece.mean(natural) - lower)
+            found[rows] = self.power * piece.frame.heights(natural, piece.mean(natural) - lower)
         return found
 
     def sd(self, unit: FloatArray) -> FloatArray:
         """Return the standard deviation of the heights, to first order."""
         found = np.zeros(len(unit))
         for piece, rows, natural in self.parts(unit):
-            found[rows] = piece.frame.slopes(natural, piece.mean(natural)) * piece.sd(natural)
+            found[rows] = self.power * piece.frame.slopes(natural, piece.mean(natural)) * piece.sd(natural)
         return found
 
     def expected(self, unit: FloatArray) -> FloatArray:
@@ -211,8 +215,8 @@ class Surrogate:
         found = np.full(len(unit), NOT_MODELLED)
         for piece, rows, natural in self.parts(unit):
             mean, sd = piece.mean(natural), piece.sd(natural)
-            sd = np.minimum(sd, LARGEST_SD / piece.frame.slopes(natural, mean))
-            heights = np.array([piece.frame.heights(natural, mean + node * sd) for node in NODES])
+            sd = np.minimum(sd, LARGEST_SD / (self.power * piece.frame.slopes(natural, mean)))
+            heights = self.power * np.array([piece.frame.heights(natural, mean + node * sd) for node in NODES])
             least = np.min(heights, axis=0)
             found[rows] = least - np.log(WEIGHTS @ np.exp(least - heights))
         return found
@@ -224,7 +228,7 @@ class Surrogate:
         for piece, rows, natural in self.parts(unit):
             if id(piece) in theirs:
                 their_rows, their_natural = theirs[id(piece)]
-                slope = piece.frame.slopes(natural, piece.mean(natural))
+                slope = self.power**2 * piece.frame.slopes(natural, piece.mean(natural))
                 their_slope = piece.frame.slopes(their_natural, piece.mean(their_natural))
                 covariance = piece.covariance(natural, their_natural)
                 found[np.ix_(rows, their_rows)] = covariance * np.outer(slope, their_slope)

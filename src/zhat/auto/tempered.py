@@ -1,23 +1,21 @@
-"""Surrogates at a smaller λ: for the points that are chosen for it, and for a curve."""
+"""Surrogates at a smaller λ, for which evaluations are to be chosen as well."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from zhat.auto.charts import Chart, root_of
-from zhat.auto.known import Known
-from zhat.auto.models import Models, fit_models
+from zhat.auto.charts import Chart
+from zhat.auto.models import fit_models
 from zhat.auto.sample import Sample
+from zhat.auto.surrogate import Surrogate
 
 
-def tempered(known: Known, limit: float, charts: Sequence[Chart], ratio: float) -> tuple[Models, list[Chart]]:
-    """Return models of ``ratio`` times the energies up to the same limit, and their bowls.
+def tempered(sample: Sample, charts: Sequence[Chart], ratio: float) -> tuple[Surrogate, Sample]:
+    """Return a surrogate of ``ratio`` times the heights that it knows up to the limit, and its sample.
 
-    What is far at the larger λ, or beyond a cliff, may matter at the smaller one.
+    What the believed one takes for far may matter there: another one is fitted, which knows higher ones.
     """
-    sample = Sample.of(replace(known, y=ratio * known.told, noise=ratio**2 * known.noise), limit)
-    wider = [
-        replace(chart, bottom=ratio * chart.bottom, root=root_of(chart.root @ chart.root.T / ratio)) for chart in charts
-    ]
-    return fit_models(sample, wider, None, True, ()), wider
+    sample = replace(sample, limit=sample.limit / ratio)
+    form = fit_models(sample, charts, None, True, ()).best
+    return replace(form, power=ratio), replace(sample, noise=ratio**2 * sample.noise)
