@@ -128,13 +128,8 @@ class LandscapeCurve:
 
 def _temperatures(numbers: FloatArray, notes: tuple[str, ...]) -> Temperatures:
     """Return the curve from its six rows, without the task's own λ at its end."""
-<<<<<<< HEAD
     log_z, mean, variance, first, second, third = numbers[:, :-1]
     return Temperatures(log_z, mean, variance, first, second, third, notes)
-=======
-    first, second, third, *errors = numbers[:, :-1]
-    return Temperatures(first, second, third, errors[0], errors[1], errors[2], notes)
->>>>>>> h2
 
 
 def left_open(values: FloatArray, pinned: Pinned, lowest: float) -> FloatArray:
