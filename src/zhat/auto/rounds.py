@@ -268,7 +268,8 @@ def _planned(task: Task, made: Round, view: View) -> Round:
     assert made.models is not None
     generator = task.generator(Purpose.FRESH_PLAN, made.n)
     size = max(SMALLEST_ROUND, task.dim // 2 + 1, int(made.settings.growth * made.n))
-    exploring = made.settings.exploring_share
+    least, most = made.settings.exploring_shares
+    exploring = min(max(made.search.chance_of_new, least), most)
     size = min(size - int(exploring * size), task.budget - made.n)
     draws, plan = _points_of_turn(task, made, view, size, generator)
     allowance = made.search.allowance + exploring / (1.0 - exploring) * size

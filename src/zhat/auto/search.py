@@ -156,6 +156,16 @@ class Search:
         )
         return replace(self, basins=basins)
 
+    @property
+    def chance_of_new(self) -> float:
+        """The chance that the next descent ends in a new basin, by how many did so far (Good and Turing).
+
+        Those that have not ended may do so yet, and one more is allowed for.
+        """
+        open_ones = len(self.going) + len(self.waiting)
+        once = sum(basin.n_descents == 1 for basin in self.basins)
+        return (once + open_ones + 1) / (sum(basin.n_descents for basin in self.basins) + open_ones + 1)
+
     def log_unseen(self, shares: FloatArray) -> float:
         """Return what basins that no descent has ended in may add to log Z, given the shares of Z of those known.
 
