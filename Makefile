@@ -4,7 +4,7 @@ BIN := .venv/bin
 # One BLAS thread a process: the tests run on every core already, and results do not depend on the machine.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test test-all coverage-tests mutants test-minimum test-newest lint bench accuracy cost two-batch-cost coverage noise plan certificate curve studies readings gallery gauntlet gauntlet-report gauntlet-truths peers docs clean
+.PHONY: demo test test-all coverage-tests mutants test-minimum test-newest lint bench accuracy cost two-batch-cost coverage noise plan certificate curve studies readings gallery gauntlet gauntlet-report gauntlet-truths ablation peers docs clean
 
 demo: .venv/installed
 	$(ONE_THREAD) $(BIN)/zhat demo
@@ -94,6 +94,10 @@ gauntlet-report: .venv/installed
 
 gauntlet-truths: .venv/installed build/peers/installed
 	$(BIN)/python -m benchmarks.gauntlet.check_truths
+
+# What each rule of auto is for, without it and with twice of it: many hours, which may be interrupted.
+ablation: .venv/installed
+	$(BIN)/python -m benchmarks.gauntlet.ablation --seed 12 --problems 100 --budget 50
 
 # An environment with the packages that the gauntlet compares with, at releases that go together.
 peers: build/peers/installed

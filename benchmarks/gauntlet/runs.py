@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 import zhat
+from zhat.auto.settings import DEFAULT
 from zhat.core.arrays import FloatArray
+from zhat.estimators import Adaptive
 
 from .catalogue import Drawn, draw
 from .problem import Problem
@@ -100,13 +102,23 @@ def perform(seed: int, number: int, method: str, factor: int) -> Outcome:
     energy = SeenEnergy(drawn, budget, 1.0 if problem.face == "box" else -problem.inverse_temperature)
     start = time.process_time()
     try:
-        found = estimator_of(problem, energy)(budget=budget, method=method, seed=number, vectorized=True)
+        found = estimator_of(problem, energy)(budget=budget, method=method_of(method), seed=number, vectorized=True)
     except Exception as error:
         status = f"{FAILED}{type(error).__name__}: {error}"
         return Outcome(math.nan, math.nan, energy.n_evaluations, time.process_time() - start - energy.seconds, status)
     log_z = found.log_z - (problem.log_volume if problem.face == "box" else 0.0)
     seconds = time.process_time() - start - energy.seconds
     return Outcome(log_z, found.std_error, found.n_evaluations, seconds, found.status)
+
+
+def method_of(name: str) -> str | Adaptive:
+    """Return the method of a name: one of zhat's, or `auto:field=value` for `auto` with another setting."""
+    if not name.startswith("auto:"):
+        return name
+    field, text = name.removeprefix("auto:").split("=")
+    value = getattr(DEFAULT, field)
+    changed: dict[str, Any] = {field: text == "True" if isinstance(value, bool) else type(value)(text)}
+    return Adaptive(replace(DEFAULT, **changed))
 
 
 def estimator_of(problem: Problem, energy: SeenEnergy) -> Callable[..., zhat.Estimate]:

@@ -36,6 +36,8 @@ from zhat.protocol.remembered import Remembered, Seen
 
 #: A round has at least so many points, or one for every other axis.
 SMALLEST_ROUND = 4
+#: Further descents have at most this share of the evaluations.
+LARGEST_EXPLORING_SHARE = 0.5
 #: The first rounds look at heights a little beyond what matters.
 FIRST_ALLOWANCE = 5.0
 #: The noise is learned from at least so many of the lowest values.
@@ -268,8 +270,7 @@ def _planned(task: Task, made: Round, view: View) -> Round:
     assert made.models is not None
     generator = task.generator(Purpose.FRESH_PLAN, made.n)
     size = max(SMALLEST_ROUND, task.dim // 2 + 1, int(made.settings.growth * made.n))
-    least, most = made.settings.exploring_shares
-    exploring = min(max(made.search.chance_of_new, least), most)
+    exploring = min(max(made.search.chance_of_new, made.settings.exploring_share), LARGEST_EXPLORING_SHARE)
     size = min(size - int(exploring * size), task.budget - made.n)
     draws, plan = _points_of_turn(task, made, view, size, generator)
     allowance = made.search.allowance + exploring / (1.0 - exploring) * size

@@ -19,9 +19,9 @@ class Settings:
         Of these the better half goes on after so many steps for each axis and two more.
     search_share
         The share of the budget after which the surrogates have their turn, whether a descent has ended or not.
-    exploring_shares
-        The share of the evaluations after that which further descents have is the chance that the next one ends in a
-        new basin, but at least the first of these and at most the second.
+    exploring_share
+        Further descents have at least this share of the evaluations after that: the chance that the next one ends in a
+        new basin, if that is larger, up to a half.
     growth
         A round evaluates this share of what is known already.
     compare_growth
@@ -53,7 +53,7 @@ class Settings:
     descents: int = 4
     lap: int = 3
     search_share: float = 0.5
-    exploring_shares: tuple[float, float] = (0.1, 0.5)
+    exploring_share: float = 0.1
     growth: float = 0.1
     compare_growth: float = 1.4
     drawn_share: float = 0.1
