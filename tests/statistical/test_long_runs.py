@@ -10,9 +10,9 @@ from counted_rounds import count_fits, count_rounds, rounds_of_one_point, wavy
 # Thirty small rounds are made by what is not slow (test_many_rounds).
 @pytest.mark.slow
 def test_two_hundred_small_rounds_are_made_once_each(monkeypatch):
-    rounds_of_one_point(monkeypatch)
+    method = rounds_of_one_point(monkeypatch)
     made = count_rounds(monkeypatch, 260)
-    result = zhat.estimate(wavy, [(0.0, 1.0)], inverse_temperature=3.0, budget=240, seed=11)
+    result = zhat.estimate(wavy, [(0.0, 1.0)], inverse_temperature=3.0, budget=240, method=method, seed=11)
     n_rounds = len(set(made))
     assert n_rounds >= 200
     assert len(made) == n_rounds

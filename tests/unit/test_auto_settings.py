@@ -46,7 +46,7 @@ def test_every_setting_is_varied():
 @pytest.mark.parametrize(
     "change",
     [
-        {"first": 12}, {"descents": 1}, {"exploring_share": 0.3}, {"growth": 0.4}, {"drawn_share": 0.5},
+        {"first": 12}, {"lap": 1}, {"exploring_share": 0.3}, {"growth": 0.4}, {"drawn_share": 0.5},
         {"optimism": 3.0}, {"ratios": False}, {"plain": False}, {"search_share": 0.2},
     ],
 )  # fmt: skip

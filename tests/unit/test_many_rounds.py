@@ -9,6 +9,7 @@ import zhat
 from counted_rounds import count_rounds, forget_everything, rounds_of_one_point, wavy
 from zhat.auto import rounds
 from zhat.auto.method import Adaptive
+from zhat.auto.settings import DEFAULT
 from zhat.core.arrays import sobol
 from zhat.estimators.settings import Settings
 from zhat.problem.evaluations import Evaluations, Outcome
@@ -16,6 +17,8 @@ from zhat.problem.points import Points
 from zhat.problem.task import Task
 
 BOUNDS = [(0.0, 1.0)]
+
+METHOD = Adaptive()
 
 
 def noisy_bowl(x, generator):
@@ -35,8 +38,8 @@ def test_rounds_grow_with_what_is_known_although_next_to_nothing_of_it_matters(m
     zhat.estimate(lambda x: noisy_bowl(x, generator), [(0, 1)] * 2, 1000.0, budget=120, seed=0)
     sizes, known = np.array([len(made.plan) for made in plans]), np.array([made.n for made in plans])
     # The last one has what is left; and of each, descents have a share.
-    wanted = np.maximum(rounds.SMALLEST_ROUND, rounds.GROWTH * known[:-1])
-    assert np.all(sizes[:-1] >= np.floor((1.0 - rounds.EXPLORING_SHARE) * wanted))
+    wanted = np.maximum(rounds.SMALLEST_ROUND, DEFAULT.growth * known[:-1])
+    assert np.all(sizes[:-1] >= np.floor((1.0 - rounds.LARGEST_EXPLORING_SHARE) * wanted))
     assert len(plans) > 2
 
 
@@ -47,8 +50,8 @@ def table(x, task):
     return Evaluations.empty(1).extended(settings.domain.to_user(x), x, outcomes)
 
 
-def next_point(task, facts):
-    return Adaptive().ask(task, facts, Points.none(1), 1)
+def next_point(task, facts, method=METHOD):
+    return method.ask(task, facts, Points.none(1), 1)
 
 
 def runs():
@@ -74,12 +77,12 @@ def test_runs_that_take_turns_ask_as_if_each_were_alone(monkeypatch):
 
 
 def test_runs_that_take_turns_make_no_round_twice(monkeypatch):
-    rounds_of_one_point(monkeypatch)
+    method = rounds_of_one_point(monkeypatch)
     forget_everything(monkeypatch)
     made = count_rounds(monkeypatch, 60)
     for n in range(17, 31, 2):
         for task, x in runs():
-            next_point(task, table(x[:n], task))
+            next_point(task, table(x[:n], task), method)
     # Those of the first two, and of the third from where it parts with the first.
     alone = [n for n in sorted(set(made)) if n <= 20]
     assert len(made) <= 3 * len(set(made)) - len(alone)

@@ -24,7 +24,7 @@ from zhat.auto.settings import DEFAULT, Settings
 from zhat.auto.tempered import tempered
 from zhat.core.arrays import FloatArray
 from zhat.core.gp.fit import learned_noise
-from zhat.core.heights.heights import relevant_height
+from zhat.core.heights.heights import fewest_low, relevant_height
 from zhat.core.integrate.distribution import Target
 from zhat.core.integrate.quadrature import LogIntegral
 from zhat.core.integrate.target import QUICK, THOROUGH, Effort
@@ -36,6 +36,8 @@ from zhat.protocol.remembered import Remembered, Seen
 
 #: A round has at least so many points, or one for every other axis.
 SMALLEST_ROUND = 4
+#: The first search goes on up to this share of the budget while few heights matter.
+LARGEST_SEARCH_SHARE = 0.8
 #: Further descents have at most this share of the evaluations.
 LARGEST_EXPLORING_SHARE = 0.5
 #: The first rounds look at heights a little beyond what matters.
@@ -154,7 +156,9 @@ def _next_round(task: Task, seen: Seen, before: Round | None, settings: Settings
         return made
     is_awaiting = len(made.search.basins) > 0
     if not made.search.basins:
-        room = min(task.budget, int(made.settings.search_share * task.budget)) - made.n
+        few = np.sum(made.sample.matters) < fewest_low(task.dim)
+        share = max(made.settings.search_share, LARGEST_SEARCH_SHARE * few)
+        room = min(task.budget, int(share * task.budget)) - made.n
         made = replace(made, search=made.search.advanced(made.sample, made.known, room))
         if not len(made.search.plan):
             made = _with_first_chart(made)
@@ -179,7 +183,7 @@ def _with_facts(task: Task, seen: Seen, before: Round | None, settings: Settings
     limit = relevant_height(task.dim) + FIRST_ALLOWANCE if before is None else before.limit
     known = walled(known_of(task, seen, noise, settings), limit)
     if before is None:
-        return Round(n, known, noise, Search.begin(Sample.of(known, limit)), limit)
+        return Round(n, known, noise, Search.begin(Sample.of(known, limit), task.budget), limit)
     search = before.search.told(known)
     nothing = np.empty((0, task.dim))
     made = replace(before, n=n, known=known, noise=noise, search=search, plan=nothing, draws=None)

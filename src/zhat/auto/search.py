@@ -15,6 +15,8 @@ from zhat.core.arrays import FloatArray
 from zhat.core.search.trust_region import Descent
 from zhat.core.space.natural import Space
 
+#: The first lap of all descents takes at most this share of the budget, unless there is but one.
+FIRST_LAP_SHARE = 0.25
 #: A ridge is so much higher than both ends of the way; a surrogate is asked at so many places of it.
 RIDGE_HEIGHT = 1.0
 N_ON_THE_WAY = 24
@@ -73,11 +75,12 @@ class Search:
     n_looks: int = 0
 
     @classmethod
-    def begin(cls, sample: Sample) -> Search:
-        """Return descents from the lowest points."""
+    def begin(cls, sample: Sample, budget: float = math.inf) -> Search:
+        """Return descents from the lowest points, as many as have their first lap with some of the budget."""
         order = np.argsort(sample.height, kind="stable")[: int(np.sum(np.isfinite(sample.height)))]
         starts = tuple(Descent.at(sample.natural[k], float(sample.height[k]) + sample.lowest) for k in order)
-        n, lap = sample.settings.descents, sample.settings.lap * (sample.space.dim + 2)
+        lap = sample.settings.lap * (sample.space.dim + 2)
+        n = max(1, int(min(sample.settings.descents, FIRST_LAP_SHARE * budget / lap)))
         return cls(starts[:n], starts[n:], lap + 1)
 
     @property
