@@ -53,7 +53,7 @@ class Settings:
     descents: int = 4
     lap: int = 3
     search_share: float = 0.5
-    exploring_share: float = 0.1
+    exploring_share: float = 0.2
     growth: float = 0.1
     compare_growth: float = 1.4
     drawn_share: float = 0.1
