@@ -66,8 +66,7 @@ def parts_of_error(
     }
     if task.quantiles:
         parts["edge_error"] = float(np.sum(mass_beyond(best.height, region, task.quantiles)))
-    low, high = np.quantile(plausible, [0.16, 0.84])
-    return 0.5 * unseen + made.known.shift, parts, {"surprise": wrong, "spread": 0.5 * wrong * float(high - low)}
+    return 0.5 * unseen + made.known.shift, parts, {"surprise": wrong}
 
 
 def _shares(made: Round, region: Region) -> FloatArray:
