@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from zhat.auto.drift import Looked, drift
 from zhat.auto.models import surprise
 from zhat.auto.places import first_size
+from zhat.auto.planning import target_of
 from zhat.auto.plausible import Room, log_integrals, room
 from zhat.auto.rounds import Closing, Round
 from zhat.auto.surrogate import owners
@@ -16,8 +18,8 @@ from zhat.core.arrays import FloatArray
 from zhat.core.gp.trend import n_terms
 from zhat.core.heights.edges import mass_beyond
 from zhat.core.heights.heights import NOISE_SDS
-from zhat.core.heights.walls import Walls
 from zhat.core.integrate.distribution import Region
+from zhat.core.integrate.target import THOROUGH
 from zhat.problem.evaluations import Evaluations
 from zhat.problem.streams import Purpose
 from zhat.problem.task import Task
@@ -48,9 +50,7 @@ def parts_of_error(
     plausible = log_integrals(best, whole, task.generator(Purpose.UNCERTAINTY))
     settings = made.settings
     wrong = surprise(made.tests) if settings.inflated else 1.0
-    walls, failing = models.sample.walls, models.sample.failing
-    # The target is of what can be seen: what lies where evaluations fail is not in it.
-    unseen = 0.0 if failing is None else _log_unseen_share(failing, region)
+    walls, (unseen, error) = models.sample.walls, _log_unseen_share(task, closing)
     there_is = room(models, integral.value, wrong, task.generator(Purpose.FRESH_PLAN))
     last = Looked(made.n, integral.value - models.sample.lowest, integral.error)
     hidden = made.search.log_unseen(_shares(made, region)) if settings.hidden_modes else 0.0
@@ -61,7 +61,7 @@ def parts_of_error(
         "modes_error": min(hidden, there_is.log_gain),
         "wall_error": 0.0 if walls is None else walls.relative_error(region.points, region.weights),
         "unseen_error": 0.5 * unseen,
-        "quadrature_error": integral.error,
+        "quadrature_error": math.hypot(integral.error, 0.5 * error),
         "noise_error": learned_shift_error(task, facts, made.noise / task.inverse_temperature**2),
     }
     if task.quantiles:
@@ -99,7 +99,16 @@ def _still_falling(task: Task, made: Round, there_is: Room) -> float:
     return max(min(falling, most), 0.0)
 
 
-def _log_unseen_share(failing: Walls, region: Region) -> float:
-    """Return by how much log Z would be larger if the surrogate were right where evaluations fail."""
-    seen: FloatArray = np.exp(failing.height(region.points))
-    return min(math.log(max(float(region.weights @ seen), 1.0)), -math.log(SMALLEST_SEEN))
+def _log_unseen_share(task: Task, closing: Closing) -> tuple[float, float]:
+    """Return by how much log Z would be larger if the surrogate were right where evaluations fail, and the error.
+
+    The target is of what can be seen. Deep in a region that fails there are no points of it to tell what is unseen.
+    """
+    models = closing.made.models
+    assert models is not None
+    if models.sample.failing is None:
+        return 0.0, 0.0
+    generator = task.generator(Purpose.SURROGATE, closing.made.n)
+    whole = target_of(models.best, replace(models.sample, failing=None), closing.made.charts, generator, THOROUGH)[1]
+    gain = whole.value - closing.log_integral.value
+    return min(max(gain, 0.0), -math.log(SMALLEST_SEEN)), whole.error

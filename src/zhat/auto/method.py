@@ -125,7 +125,7 @@ def _conclude(task: Task, seen: Seen, facts: Evaluations, settings: Settings) ->
     form = models.best
     diagnostics: dict[str, float | str] = {
         **parts, **others, "form": form.name, "kinds": form.kinds, "nu": form.nu,
-        "n_basins": float(len(made.search.basins)), "quadrature_method": integral.method,
+        "n_basins": float(made.search.n_found), "quadrature_method": integral.method,
         "noise_std": math.sqrt(made.known.new_noise()) / task.inverse_temperature,
     }  # fmt: skip
     return Finding(value, error, notes_on(task, made, parts, others["surprise"]), diagnostics)

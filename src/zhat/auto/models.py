@@ -68,9 +68,9 @@ class Verdict:
 
     @property
     def squares(self) -> FloatArray:
-        """The squared errors in variances."""
+        """The squared errors in variances of what is finite: infinite heights are for the walls to tell."""
         missed = np.clip(self.observed - self.predicted, -LARGEST_MISS, LARGEST_MISS)
-        return np.minimum((missed / self.sd) ** 2, LARGEST_SQUARE)
+        return np.minimum((missed / self.sd) ** 2, LARGEST_SQUARE)[np.isfinite(self.observed)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +100,8 @@ class Models:
         sample, best = self.sample, self.best
         unit, noise, height = known.unit[places], known.noise[places], known.y[places] - sample.lowest
         limit = sample.limit + sample.space.log_prior(sample.space.natural(unit))
-        scores = {form.name: form.log_scores(unit, height, noise, limit) for form in self.forms}
+        told = tuple(column[np.isfinite(height)] for column in (unit, height, noise, limit))
+        scores = {form.name: form.log_scores(*told) for form in self.forms}
         sd = np.sqrt(best.sd(unit) ** 2 + noise + SMALLEST_SD**2)
         predicted = best.height(unit) + sample.lowest
         return Verdict(scores, predicted, sd, known.y[places], known.position[places], drawn)

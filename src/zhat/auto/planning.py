@@ -14,6 +14,7 @@ from zhat.auto.sample import Sample
 from zhat.auto.settings import DEFAULT, Settings
 from zhat.auto.surrogate import Surrogate, owners
 from zhat.core.arrays import BoolArray, FloatArray, Surface
+from zhat.core.heights.walls import Walls
 from zhat.core.integrate.distribution import Region, Target
 from zhat.core.integrate.mixture import Mixture, Part
 from zhat.core.integrate.particles import resampled, tempered_particles
@@ -40,6 +41,8 @@ BY_VOLUME = 0.8
 HIGHEST_ASKED = 80.0
 #: What is known to the last bit has no sd.
 SMALLEST_DOUBTED_SD = 1e-9
+#: Nor has the side of a wall that a point is on a variance below this.
+SMALLEST_SIDE = 1e-6
 #: A bowl follows the draws if there are so many for each coefficient, and predictions there were not off by more.
 DRAWS_AN_AXIS = 10
 LARGEST_SCORE_OF_BOWL = 1.5
@@ -163,43 +166,92 @@ def next_points(
     # Where everything is known, rounding chooses: no point twice.
     coming = np.vstack([awaited, drawn])
     candidates = candidates[~are_among(candidates, coming)]
-    chance = np.ones(len(candidates)) if sample.failing is None else np.exp(-sample.failing.height(candidates))
-    noise = sample.noise_std**2
+    points = np.vstack([coming, candidates])
+    unknown = [_heights(best, points, view, sample.noise_std**2, np.exp(-sample.hidden(points)))]
+    if sample.walls is not None:
+        has_value = np.ones(len(points)) if sample.failing is None else np.exp(-sample.failing.height(points))
+        unknown.append(_sides(sample.walls, points, view, has_value))
     n_telling = min(n - len(drawn), len(candidates))
-    telling = _most_telling(best, np.vstack([coming, candidates]), chance, view, n_telling, noise)
-    return np.vstack([drawn, candidates[telling]])
+    return np.vstack([drawn, candidates[_most_telling(unknown, len(coming), n_telling)]])
 
 
-def _most_telling(
-    form: Surrogate, points: FloatArray, chance: FloatArray, view: View, n: int, noise: float
-) -> list[int]:
-    """Return the points that take most off the variance of an integral, to first order: of one of two in turn.
+@dataclass(frozen=True, eq=False)
+class Unknown:
+    """What evaluations at some points would tell, to first order: all that is not known of heights, or of walls.
 
-    They are that of the integrand as it is expected, and what that would gain at best; of the latter tell points that
-    are as dense as it is doubtful, each by one over its sd. The first points are going to be known; the last, from
-    which the numbers returned count, have a ``chance`` to be if they are chosen.
+    Attributes
+    ----------
+    with_integrals
+        Its covariance with two integrals, shape ``(2, n)``.
+    covariance
+        Its own, shape ``(n, n)``.
+    noise
+        The variance of what is no part of that.
+    chance
+        How likely it is to be told.
     """
-    n_chosen = len(points) - len(chance)
+
+    with_integrals: FloatArray
+    covariance: FloatArray
+    noise: FloatArray
+    chance: FloatArray
+
+    @property
+    def sd(self) -> FloatArray:
+        """The standard deviation of what would be told."""
+        # Variances may be too large to be squared.
+        return np.asarray(np.sqrt(np.maximum(np.diag(self.covariance), 0.0) + self.noise))
+
+    def gain(self, which: int) -> FloatArray:
+        """Return what each point takes off the variance of an integral."""
+        return np.asarray(self.chance * (self.with_integrals[which] / self.sd) ** 2)
+
+    def given(self, point: int) -> Unknown:
+        """Return what is not known once a point has been told."""
+        sd = self.sd
+        # Rounding leaves covariances that no variances have.
+        column = np.clip(self.covariance[:, point] / sd[point], -sd, sd)
+        with_integrals = self.with_integrals - np.outer(self.with_integrals[:, point] / sd[point], column)
+        return replace(self, with_integrals=with_integrals, covariance=self.covariance - np.outer(column, column))
+
+
+def _heights(form: Surrogate, points: FloatArray, view: View, noise: float, chance: FloatArray) -> Unknown:
+    """Return what is not known of heights: the integrals are that of the integrand, and what it would gain at best.
+
+    Of the latter tell points that are as dense as the integrand is doubtful, each by one over its sd.
+    """
     expected = view.region.equally_weighted(N_REGION).points
     doubted_sd = np.maximum(form.sd(view.doubtful), SMALLEST_DOUBTED_SD)
     with_doubt = np.mean(form.covariance(points, view.doubtful) / doubted_sd, axis=1)
     with_integrals = np.array([np.mean(form.covariance(points, expected), axis=1), with_doubt])
     covariance = form.covariance(points, points)
     least = noise + 1e-9 * float(np.max(np.diag(covariance))) + 1e-12
+    return Unknown(with_integrals, covariance, np.full(len(points), least), chance)
+
+
+def _sides(walls: Walls, points: FloatArray, view: View, chance: FloatArray) -> Unknown:
+    """Return what is not known of the sides of walls that points are on: of both integrals, what the first would be."""
+    expected = view.region.equally_weighted(N_REGION).points
+    with_integral = np.mean(walls.covariance(points, expected) * np.exp(walls.height(expected)), axis=1)
+    covariance, inside = walls.covariance(points, points), np.exp(-walls.height(points))
+    noise = np.maximum(inside * (1.0 - inside) - np.diag(covariance), 0.0) + SMALLEST_SIDE
+    return Unknown(np.array([with_integral, with_integral]), covariance, noise, chance)
+
+
+def _most_telling(unknown: Sequence[Unknown], n_coming: int, n: int) -> list[int]:
+    """Return which points take most off the variance of an integral, to first order: of one of two in turn.
+
+    The first points are coming; of the others, from which the numbers returned count, so many are chosen.
+    """
     chosen: list[int] = []
-    for step in range(n_chosen + n):
-        # Variances may be too large to be squared.
-        sd = np.sqrt(np.maximum(np.diag(covariance), 0.0) + least)
+    for step in range(n_coming + n):
         best = step
-        if step >= n_chosen:
-            gain = chance * ((with_integrals[step % 2] / sd) ** 2)[n_chosen:]
+        if step >= n_coming:
+            gain = sum(one.gain(step % 2) for one in unknown)[n_coming:]
             gain[chosen] = -1.0
-            best = n_chosen + int(np.argmax(gain))
-            chosen.append(best - n_chosen)
-        # Rounding leaves covariances that no variances have.
-        column = np.clip(covariance[:, best] / sd[best], -sd, sd)
-        with_integrals = with_integrals - np.outer(with_integrals[:, best] / sd[best], column)
-        covariance = covariance - np.outer(column, column)
+            best = n_coming + int(np.argmax(gain))
+            chosen.append(best - n_coming)
+        unknown = [one.given(best) for one in unknown]
     return chosen
 
 

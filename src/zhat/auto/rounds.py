@@ -196,7 +196,8 @@ def _with_facts(task: Task, seen: Seen, before: Round | None, settings: Settings
     if before.draws is None:
         return replace(made, tests=(*made.tests, tested.of_search))
     since = known.position >= before.n_modelled
-    missed = known.unit[places], tested.observed - tested.predicted
+    told = np.isfinite(tested.observed)
+    missed = known.unit[places[told]], (tested.observed - tested.predicted)[told]
     charts = charts_after(made.charts, made.sample, before.draws, missed, since)
     return replace(made, tests=(*made.tests, tested), charts=charts)
 

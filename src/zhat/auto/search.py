@@ -38,7 +38,7 @@ class Look(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Basin:
-    """Low ground that a descent has ended in, and how many have.
+    """Low ground that a descent has ended in, and how many have: none if it turned out to be a slope of another basin.
 
     ``descent`` is the first of them.
     """
@@ -122,7 +122,7 @@ class Search:
         A point that is as high as is ``explained`` is as good as a descent. Otherwise it has arrived where the
         surrogate sees no ridge between it and a basin, or where it ends on low ground.
         """
-        search, low = self, sample.lowest + sample.limit
+        search, low = self._joined(sample.space, landscape), sample.lowest + sample.limit
         while search.allowance >= 1.0:
             descent, search = search._next()
             if descent is None:
@@ -153,11 +153,26 @@ class Search:
         return lowest, replace(self, waiting=tuple(descent for descent in self.waiting if descent is not lowest))
 
     def _counting(self, arrived: int) -> Search:
-        basins = tuple(
-            replace(basin, n_descents=basin.n_descents + 1) if number == arrived else basin
-            for number, basin in enumerate(self.basins)
-        )
-        return replace(self, basins=basins)
+        basins = list(self.basins)
+        basins[arrived] = replace(basins[arrived], n_descents=basins[arrived].n_descents + 1)
+        return replace(self, basins=tuple(basins))
+
+    def _joined(self, space: Space, landscape: Landscape) -> Search:
+        """Return the search with descents that ended on a slope counted where it leads."""
+        basins = list(self.basins)
+        for number, basin in enumerate(basins):
+            lower = [k for k, other in enumerate(basins) if other.descent.lowest < basin.descent.lowest]
+            place = basin_of(tuple(basins[k] for k in lower), basin.descent.best, space, landscape)
+            if basin.n_descents > 0 and place is not None:
+                into = basins[lower[place]]
+                basins[lower[place]] = replace(into, n_descents=into.n_descents + basin.n_descents)
+                basins[number] = replace(basin, n_descents=0)
+        return replace(self, basins=tuple(basins))
+
+    @property
+    def n_found(self) -> int:
+        """How many basins were found."""
+        return sum(basin.n_descents > 0 for basin in self.basins)
 
     @property
     def chance_of_new(self) -> float:
@@ -176,7 +191,7 @@ class Search:
         end where no other did. If new basins hold as much, for their chance of being found, as those that were found
         once, then all of them together hold as much as these. Where there is one basin there is nothing to count.
         """
-        if len(self.basins) < 2:
+        if self.n_found < 2:
             return 0.0
         once = [number for number, basin in enumerate(self.basins) if basin.n_descents == 1]
         return math.log1p(float(np.sum(shares[once])))

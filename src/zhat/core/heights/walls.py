@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import log_ndtr
+from scipy.stats import norm
 
 from zhat.core.arrays import BoolArray, FloatArray, thinned
 from zhat.core.gp.fit import Search, spread_and_centre
@@ -77,6 +78,13 @@ class Walls:
     def hide(self, x: FloatArray) -> BoolArray:
         """Return where it is less likely than not that the energy is finite."""
         return np.asarray(self._distance(x)[0] < 0.0)
+
+    def covariance(self, x: FloatArray, other: FloatArray) -> FloatArray:
+        """Return the covariance of whether the energy is finite at one point and at another, to first order."""
+        (mean, sd), (other_mean, other_sd) = self._distance(x), self._distance(other)
+        density, other_density = norm.pdf(mean / sd) / sd, norm.pdf(other_mean / other_sd) / other_sd
+        shared = self.process.covariance(embed(x, self.periodic), embed(other, self.periodic))
+        return np.asarray(shared * np.outer(density, other_density))
 
     def relative_error(self, x: FloatArray, weights: FloatArray) -> float:
         """Return what the walls' unknown places contribute to the standard error of log ∫ e^{-h}.
