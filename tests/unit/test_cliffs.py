@@ -53,12 +53,15 @@ def test_a_penalty_is_believed_like_infinity(smooth, wall, penalty):
     assert found.log_z == pytest.approx(infinite.log_z, abs=1e-6)
 
 
-def test_what_is_beyond_a_cliff_counts_at_temperatures_at_which_it_matters():
+@pytest.mark.parametrize("seed", [0, 1])
+def test_what_is_beyond_a_cliff_counts_at_temperatures_at_which_it_matters(seed):
     energy = with_penalty(wavy, within_a_disc, 20.0)
-    found = zhat.estimate(energy, SQUARE, 1.0, 64, seed=0, vectorized=True)
+    found = zhat.estimate(energy, SQUARE, 1.0, 64, seed=seed, vectorized=True)
     inverse_temperatures = np.array([0.005, 0.02, 0.05, 0.1, 0.5])
     curve = found.curve(inverse_temperatures)
     truth = [true_log_z(lambda x, value=value: value * energy(x), 500) for value in inverse_temperatures]
     # Without what is beyond, log Z would be too low by what the disc holds at each of them: 0.13 at the smallest.
-    assert np.all(np.abs(curve.log_z - truth) < 4.0 * curve.std_error + 1e-3)
-    assert np.all(curve.std_error < 0.03)
+    assert np.all(np.abs(curve.log_z - truth) < 2.0 * curve.std_error + 1e-3)
+    # As at λ = 1, most of the error is where the cliff is.
+    assert np.all(curve.std_error < 0.07)
+    assert np.all(np.abs(curve.log_z - truth) < 0.03)

@@ -88,16 +88,31 @@ def test_nodes_follow_a_mode_on_the_seam_of_periodic_axes_as_well_as_any_other(d
     assert on_the_seam[1] == pytest.approx(0.0, abs=0.05)
 
 
-@pytest.mark.parametrize(("dim", "steepness"), [(1, 1e4), (1, 1e10), (2, 2e3), (2, 1e7), (3, 1e5)])
+def errors_on(nodes, narrow, dim, steepness):
+    """Errors of log Z on nodes, from where next to all of the cube matters to where next to none does."""
+    values = np.geomspace(1e3 / steepness, 8.0, 9)
+    found = thermodynamics(narrow(nodes.points)[None, :], nodes.log_weights, values).log_z[0]
+    width = np.sqrt(steepness * values)
+    truth = np.log(0.5 * np.sqrt(np.pi) / width * (erf(0.8 * width) + erf(0.2 * width)))
+    return found - dim * truth
+
+
+@pytest.mark.parametrize(("dim", "steepness"), [(1, 1e4), (1, 1e10), (2, 2e3), (2, 1e7)])
 def test_a_grid_finds_what_is_narrow_at_every_temperature(dim, steepness):
     def narrow(x):
         return steepness * np.sum((x - 0.2) ** 2, axis=1)
 
     nodes = nodes_for_range(narrow, None, 8.0, 10.0 / steepness, dim, np.random.default_rng(0))
-    values = np.geomspace(1e3 / steepness, 8.0, 9)
-    found = thermodynamics(narrow(nodes.points)[None, :], nodes.log_weights, values).log_z[0]
-    width = np.sqrt(steepness * values)
-    truth = np.log(0.5 * np.sqrt(np.pi) / width * (erf(0.8 * width) + erf(0.2 * width)))
     assert nodes.batch is None
     assert nodes.error < 1e-3
-    assert found == pytest.approx(dim * truth, abs=1e-3)
+    assert errors_on(nodes, narrow, dim, steepness) == pytest.approx(0.0, abs=1e-3)
+
+
+@pytest.mark.parametrize("steepness", [1e3, 1e5])
+def test_what_is_narrow_in_three_dimensions_falls_to_the_pool_which_finds_it_too(steepness):
+    def narrow(x):
+        return steepness * np.sum((x - 0.2) ** 2, axis=1)
+
+    nodes = nodes_for_range(narrow, None, 8.0, 10.0 / steepness, 3, np.random.default_rng(0))
+    assert nodes.batch is not None
+    assert errors_on(nodes, narrow, 3, steepness) == pytest.approx(0.0, abs=0.02)

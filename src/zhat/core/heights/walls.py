@@ -72,12 +72,19 @@ class Walls:
 
     def height(self, x: FloatArray) -> FloatArray:
         """Return minus the log probability that the energy is finite."""
-        mean, sd = self._distance(x)
-        return np.asarray(-log_ndtr(mean / sd))
+        return np.asarray(-log_ndtr(self.distance(x) / self._sd(x)))
 
     def hide(self, x: FloatArray) -> BoolArray:
         """Return where it is less likely than not that the energy is finite."""
-        return np.asarray(self._distance(x)[0] < 0.0)
+        return np.asarray(self.distance(x) < 0.0)
+
+    def distance(self, x: FloatArray) -> FloatArray:
+        """Return how far from the nearest wall points are as far as is known, negative beyond it."""
+        return self.process.mean(embed(x, self.periodic))
+
+    def covariance(self, x: FloatArray, other: FloatArray) -> FloatArray:
+        """Return the covariance of these distances."""
+        return self.process.covariance(embed(x, self.periodic), embed(other, self.periodic))
 
     def covariance(self, x: FloatArray, other: FloatArray) -> FloatArray:
         """Return the covariance of whether the energy is finite at one point and at another, to first order."""
@@ -91,16 +98,15 @@ class Walls:
 
         The integrand, walls included, is given as points and weights that sum to 1.
         """
-        mean, sd = self._distance(x)
+        mean, sd = self.distance(x), self._sd(x)
         # The weights hold the probability p of being inside; whether a point is has the sd √(p(1 − p)).
         spread = weights * np.exp(0.5 * (log_ndtr(-mean / sd) - log_ndtr(mean / sd)))
         most = np.argsort(-spread, kind="stable")[:N_DOUBTFUL]
-        correlation = self.process.covariance(embed(x[most], self.periodic)) / np.outer(sd[most], sd[most])
+        correlation = self.covariance(x[most], x[most]) / np.outer(sd[most], sd[most])
         return math.sqrt(max(float(spread[most] @ correlation @ spread[most]), 0.0))
 
-    def _distance(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        x = embed(x, self.periodic)
-        return self.process.mean(x), np.sqrt(self.process.variance(x) + SMALLEST_SD**2)
+    def _sd(self, x: FloatArray) -> FloatArray:
+        return np.asarray(np.sqrt(self.process.variance(embed(x, self.periodic)) + SMALLEST_SD**2))
 
 
 def failing_region(x: FloatArray, failed: BoolArray, periodic: Periodic = ()) -> Walls | None:
