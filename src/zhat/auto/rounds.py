@@ -24,7 +24,7 @@ from zhat.auto.settings import DEFAULT, Settings
 from zhat.auto.tempered import tempered
 from zhat.core.arrays import FloatArray
 from zhat.core.gp.fit import learned_noise
-from zhat.core.heights.heights import relevant_height
+from zhat.core.heights.heights import fewest_that_tell, relevant_height
 from zhat.core.integrate.distribution import Target
 from zhat.core.integrate.quadrature import LogIntegral
 from zhat.core.integrate.target import QUICK, THOROUGH, Effort
@@ -154,8 +154,7 @@ def _next_round(task: Task, seen: Seen, before: Round | None, settings: Settings
         return made
     is_awaiting = len(made.search.basins) > 0
     if not made.search.basins:
-        room = min(task.budget, int(made.settings.search_share * task.budget)) - made.n
-        made = replace(made, search=made.search.advanced(made.sample, made.known, room))
+        made = replace(made, search=made.search.advanced(made.sample, made.known, _room_for_search(task, made)))
         if not len(made.search.plan):
             made = _with_first_chart(made)
     elif made.models is not None and not len(made.search.plan):
@@ -168,6 +167,15 @@ def _next_round(task: Task, seen: Seen, before: Round | None, settings: Settings
     if anew:
         made = _looked(made, _target(task, made, QUICK)[1])
     return _planned(task, made, view)
+
+
+def _room_for_search(task: Task, made: Round) -> int:
+    """Return how many evaluations the first descents may have now.
+
+    When they have had their share, the lowest one goes on alone as long as too few heights matter to model any.
+    """
+    room = min(task.budget, int(made.settings.search_share * task.budget)) - made.n
+    return room if np.sum(made.sample.matters) >= fewest_that_tell(task.dim) else max(room, 1)
 
 
 def _with_facts(task: Task, seen: Seen, before: Round | None, settings: Settings) -> Round | None:
