@@ -245,7 +245,7 @@ def _with_models(task: Task, made: Round, anew: bool) -> tuple[Round, View]:
     """Return a round with surrogates of what is known, and what the believed one sees."""
     sample = made.sample
     charts = tuple(
-        chart for chart in made.charts if chart.log_mass > largest_mass(made.charts) - made.settings.smallest_mass
+        chart for chart in made.charts if chart.log_mass >= largest_mass(made.charts) - made.settings.smallest_mass
     )
     models = fit_models(sample, charts, made.models, anew, made.tests)
     generator = task.generator(Purpose.ROUND, made.n)
