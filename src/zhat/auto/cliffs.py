@@ -21,7 +21,7 @@ from zhat.core.gp.fit import spread_and_centre
 from zhat.core.gp.kernels import Kernel
 from zhat.core.gp.process import GaussianProcess
 from zhat.core.gp.trend import Trend, n_terms
-from zhat.core.heights.heights import fewest_low
+from zhat.core.heights.heights import fewest_that_tell
 
 #: The smoothness of low heights that is believed here, and lengthscales, as shares of their extent.
 NU = 1.5
@@ -39,7 +39,7 @@ def walled(known: Known, limit: float) -> Known:
     """Return what is known with +inf for heights beyond cliffs; those above the limit do not matter."""
     sample = Sample.of(known, limit)
     low, far = np.flatnonzero(sample.matters), sample.far[np.isfinite(sample.height[sample.far])]
-    if not known.settings.cliffs or len(far) == 0 or len(low) < fewest_low(sample.space.dim):
+    if not known.settings.cliffs or len(far) == 0 or len(low) < fewest_that_tell(sample.space.dim):
         return known
     beyond = far[_beyond(sample, low[thinned(sample.height[low], MOST_FITTED)], far)]
     if len(beyond) == 0:

@@ -13,6 +13,7 @@ from zhat.auto.places import first_size
 from zhat.auto.planning import target_of
 from zhat.auto.plausible import Room, log_integrals, room
 from zhat.auto.rounds import Closing, Round
+from zhat.auto.search import asked_for_step
 from zhat.auto.surrogate import owners
 from zhat.core.arrays import FloatArray
 from zhat.core.gp.trend import n_terms
@@ -20,6 +21,7 @@ from zhat.core.heights.edges import mass_beyond
 from zhat.core.heights.heights import NOISE_SDS
 from zhat.core.integrate.distribution import Region
 from zhat.core.integrate.target import THOROUGH
+from zhat.core.search.trust_region import STEPS_A_LAP
 from zhat.problem.evaluations import Evaluations
 from zhat.problem.streams import Purpose
 from zhat.problem.task import Task
@@ -77,16 +79,24 @@ def _shares(made: Round, region: Region) -> FloatArray:
 
 
 def _still_falling(task: Task, made: Round, there_is: Room) -> float:
-    """Return how far the lowest height may have to fall, if the search has not ended.
+    """Return how far the lowest height may have to fall, if a descent from the lowest point would still go on.
 
     As far as it has fallen since half of the evaluations, noise apart, but no farther than there is room for in an
     integrand that was seen. Fewer values than can tell a quadratic do not tell that either: then the bottom may be as
     far below the lowest as most of the first ones, which lie anywhere, are above it.
     """
-    assert made.models is not None
-    if made.search.basins[0].descent.ended:
+    sample, known = made.sample, made.known
+    lowest, lap = int(np.argmin(sample.height)), STEPS_A_LAP * (task.dim + 2)
+    before = float(np.min(sample.height[known.position < made.n - lap], initial=math.inf))
+    # As if the last evaluations had been a lap of it, whoever asked for them.
+    descent = replace(
+        made.search.basins[0].descent, best=sample.natural[lowest], lowest=sample.lowest, step=None,
+        n_told=lap, lap=(0, sample.lowest + before),
+    )  # fmt: skip
+    asked = descent if descent.ended else asked_for_step(descent, sample, known)
+    if asked.ended or asked.is_flat:
         return 0.0
-    height, position = made.sample.height, made.known.position
+    height, position = sample.height, known.position
     early, first = (
         height[np.isfinite(height) & (position < n)] for n in (0.5 * made.n, first_size(task, made.settings))
     )
@@ -94,7 +104,7 @@ def _still_falling(task: Task, made: Round, there_is: Room) -> float:
     if len(height) < FEWEST_A_TERM * n_terms("quadratic", task.dim):
         usual = float(np.quantile(first, 0.5, method="higher")) if len(first) > 1 else made.limit
         falling = max(falling, usual)
-    falling -= NOISE_SDS * made.sample.noise_std
+    falling -= NOISE_SDS * sample.noise_std
     most = there_is.log_gain if there_is.n_inside >= FEWEST_INSIDE else math.inf
     return max(min(falling, most), 0.0)
 

@@ -61,11 +61,11 @@ def left_out(task: Task, made: Round) -> OutOfSample:
     """Return what the believed form makes of each energy that it is not told, where it is told them as they are."""
     models, known, scale = made.models, made.known, task.inverse_temperature
     assert models is not None
-    rows, missed, variance = models.best.left_out()
+    rows, missed, sd = models.best.left_out()
     # Of far heights it is only told that they are far.
     kept = np.flatnonzero(models.sample.matters[rows])
     kept = kept[np.argsort(rows[kept], kind="stable")] if len(kept) >= FEWEST_LEFT_OUT else kept[:0]
-    rows, missed, sd = rows[kept], missed[kept], np.sqrt(np.maximum(variance[kept], SMALLEST_SD**2))
+    rows, missed, sd = rows[kept], missed[kept], np.maximum(sd[kept], SMALLEST_SD)
     return OutOfSample(
         position=known.position[rows],
         predicted=(known.told[rows] - known.shift - missed) / scale,

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from zhat.auto.settings import DEFAULT, Settings
-from zhat.core.arrays import FloatArray, IndexArray
+from zhat.core.arrays import BoolArray, FloatArray, IndexArray
 from zhat.core.heights.walls import Walls, failing_region
 from zhat.core.space.natural import Space
 from zhat.core.space.repeats import ROUNDING, without_repeats
@@ -19,6 +19,8 @@ from zhat.protocol.remembered import Seen
 #: Places that are nearer to each other than this in natural coordinates are one to a descent, whose smallest region is
 #: far larger: where facts are taken otherwise than when they were asked for, rounding may move its steps.
 SMALLEST_APART = 1e-8
+#: And so are those nearer than this on the cube: far up the tail of a quantile, rounding moves its score by more.
+SMALLEST_APART_ON_CUBE = 1e-15
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,22 +77,31 @@ class Known:
         return float(np.min(self.y))
 
     @cached_property
-    def _natural(self) -> tuple[FloatArray, FloatArray]:
-        """Where in natural coordinates there is a value, and where evaluations failed."""
-        return self.space.natural(self.unit), self.space.natural(self.failed)
+    def _natural(self) -> FloatArray:
+        """Where there is a value, in natural coordinates."""
+        return self.space.natural(self.unit)
+
+    @cached_property
+    def _natural_failed(self) -> FloatArray:
+        """Where evaluations failed."""
+        return self.space.natural(self.failed)
 
     def height_at(self, place: FloatArray) -> float | None:
         """Return λ times the energy and the prior's height at a place in natural coordinates.
 
         It is infinite where the evaluation failed, and None where there was none.
         """
-        with_value, failed = (
-            np.all(np.abs(self.space.difference(natural, place)) < SMALLEST_APART, axis=1) for natural in self._natural
-        )
+        with_value = self._are_at(place, self._natural, self.unit)
         if np.any(with_value):
             row = int(np.argmax(with_value))
-            return float(self.y[row] - self.space.log_prior(self._natural[0][row : row + 1])[0])
-        return math.inf if np.any(failed) else None
+            return float(self.y[row] - self.space.log_prior(self._natural[row : row + 1])[0])
+        return math.inf if np.any(self._are_at(place, self._natural_failed, self.failed)) else None
+
+    def _are_at(self, place: FloatArray, natural: FloatArray, unit: FloatArray) -> BoolArray:
+        """Return which points are at a place, all but for rounding."""
+        apart = np.abs(self.space.difference(natural, place)), np.abs(unit - self.space.unit_of_natural(place[None, :]))
+        near = (apart[0] < SMALLEST_APART) | (apart[1] < SMALLEST_APART_ON_CUBE)
+        return np.asarray(np.all(near, axis=1))
 
     def foreseen(self, place: FloatArray) -> float | None:
         """Return the height at a place where it takes no evaluation to know it; otherwise None.

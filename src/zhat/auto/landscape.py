@@ -144,6 +144,6 @@ def _inflation(form: Surrogate, sample: Sample, ratio: float) -> float:
 
     By the integrand at a λ that is ``ratio`` times as large, or on the whole: whichever is worse.
     """
-    rows, missed, variance = form.left_out()
+    rows, missed, sd = form.left_out()
     heights = ratio * sample.height[rows]
-    return max(left_out_inflation(missed, variance, power * -heights) for power in (0.0, 1.0))
+    return max(left_out_inflation(missed, sd**2, power * -heights) for power in (0.0, 1.0))

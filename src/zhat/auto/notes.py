@@ -6,7 +6,7 @@ import math
 
 from zhat.auto.outliers import outliers
 from zhat.auto.rounds import Round
-from zhat.core.heights.heights import fewest_low
+from zhat.core.heights.heights import fewest_that_tell
 from zhat.problem.task import Task
 from zhat.protocol.common import LARGEST_NOISE
 from zhat.protocol.estimator import CONVERGED, SMALL_ERROR
@@ -21,7 +21,7 @@ MOST_OUTLIERS_NAMED = 5
 def notes_on(task: Task, made: Round, parts: dict[str, float], wrong: float) -> tuple[str, ...]:
     """Return what a user should know about the number, a sentence each."""
     sample = made.sample
-    n_low, n_wanted = int(sample.matters.sum()), fewest_low(task.dim)
+    n_low, n_wanted = int(sample.matters.sum()), fewest_that_tell(task.dim)
     notes = []
     if n_low < n_wanted:
         notes.append(

@@ -55,8 +55,8 @@ def outliers(made: Round) -> dict[int, float]:
 
 def _suspects(form: Surrogate, sample: Sample) -> IndexArray:
     """Return the rows of noisy values that matter and are predicted worst by the others."""
-    rows, missed, variance = form.left_out()
-    sds = np.abs(missed) / np.sqrt(variance)
+    rows, missed, sd = form.left_out()
+    sds = np.abs(missed) / sd
     looked_at = sample.matters[rows] & (sample.noise[rows] > 0.0)
     rows, sds = rows[looked_at], sds[looked_at]
     worst = np.argsort(-sds, kind="stable")[: int(LARGEST_OUTLYING_SHARE * len(sds))]

@@ -232,8 +232,8 @@ def _heights(form: Surrogate, points: FloatArray, view: View, noise: float, chan
 def _sides(walls: Walls, points: FloatArray, view: View, chance: FloatArray) -> Unknown:
     """Return what is not known of the sides of walls that points are on: of both integrals, what the first would be."""
     expected = view.region.equally_weighted(N_REGION).points
-    with_integral = np.mean(walls.covariance(points, expected) * np.exp(walls.height(expected)), axis=1)
-    covariance, inside = walls.covariance(points, points), np.exp(-walls.height(points))
+    with_integral = np.mean(walls.covariance_of_sides(points, expected) * np.exp(walls.height(expected)), axis=1)
+    covariance, inside = walls.covariance_of_sides(points, points), np.exp(-walls.height(points))
     noise = np.maximum(inside * (1.0 - inside) - np.diag(covariance), 0.0) + SMALLEST_SIDE
     return Unknown(np.array([with_integral, with_integral]), covariance, noise, chance)
 
@@ -247,7 +247,7 @@ def _most_telling(unknown: Sequence[Unknown], n_coming: int, n: int) -> list[int
     for step in range(n_coming + n):
         best = step
         if step >= n_coming:
-            gain = sum(one.gain(step % 2) for one in unknown)[n_coming:]
+            gain = np.sum([one.gain(step % 2) for one in unknown], axis=0)[n_coming:]
             gain[chosen] = -1.0
             best = n_coming + int(np.argmax(gain))
             chosen.append(best - n_coming)

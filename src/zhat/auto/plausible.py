@@ -11,7 +11,7 @@ from zhat.auto.models import Models
 from zhat.auto.surrogate import Surrogate
 from zhat.core.arrays import FloatArray, sobol
 from zhat.core.integrate.distribution import Region
-from zhat.core.logspace import effective_sample_size
+from zhat.core.logspace import effective_sample_size, log_mean_exp
 
 #: Plausible functions that are integrated, and the nodes that they are integrated on.
 N_FUNCTIONS = 128
@@ -56,5 +56,7 @@ def room(models: Models, log_integral: float, wrong: float, generator: np.random
         return Room(math.inf, 0.0)
     anywhere = sobol(N_ANYWHERE, models.sample.space.dim, generator)
     at_best, expected = plain.optimistic(anywhere, ROOM_SDS * wrong), plain.expected(anywhere)
-    gain = np.exp(-at_best - log_integral) - np.exp(-expected - log_integral)
-    return Room(math.log1p(max(float(np.mean(gain)), 0.0)), effective_sample_size(-expected))
+    most, usual = (log_mean_exp(-heights) - log_integral for heights in (at_best, expected))
+    # log(1 + e^most - e^usual), whatever their size.
+    log_gain = float(np.logaddexp(0.0, most + math.log(-math.expm1(usual - most)))) if most > usual else 0.0
+    return Room(log_gain, effective_sample_size(-expected))

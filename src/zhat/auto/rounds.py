@@ -24,7 +24,7 @@ from zhat.auto.settings import DEFAULT, Settings
 from zhat.auto.tempered import tempered
 from zhat.core.arrays import FloatArray
 from zhat.core.gp.fit import learned_noise
-from zhat.core.heights.heights import fewest_low, relevant_height
+from zhat.core.heights.heights import fewest_that_tell, relevant_height
 from zhat.core.integrate.distribution import Target
 from zhat.core.integrate.quadrature import LogIntegral
 from zhat.core.integrate.target import QUICK, THOROUGH, Effort
@@ -36,8 +36,6 @@ from zhat.protocol.remembered import Remembered, Seen
 
 #: A round has at least so many points, or one for every other axis.
 SMALLEST_ROUND = 4
-#: The first search goes on up to this share of the budget while few heights matter.
-LARGEST_SEARCH_SHARE = 0.8
 #: Further descents have at most this share of the evaluations.
 LARGEST_EXPLORING_SHARE = 0.5
 #: The first rounds look at heights a little beyond what matters.
@@ -156,10 +154,7 @@ def _next_round(task: Task, seen: Seen, before: Round | None, settings: Settings
         return made
     is_awaiting = len(made.search.basins) > 0
     if not made.search.basins:
-        few = np.sum(made.sample.matters) < fewest_low(task.dim)
-        share = max(made.settings.search_share, LARGEST_SEARCH_SHARE * few)
-        room = min(task.budget, int(share * task.budget)) - made.n
-        made = replace(made, search=made.search.advanced(made.sample, made.known, room))
+        made = replace(made, search=made.search.advanced(made.sample, made.known, _room_for_search(task, made)))
         if not len(made.search.plan):
             made = _with_first_chart(made)
     elif made.models is not None and not len(made.search.plan):
@@ -172,6 +167,15 @@ def _next_round(task: Task, seen: Seen, before: Round | None, settings: Settings
     if anew:
         made = _looked(made, _target(task, made, QUICK)[1])
     return _planned(task, made, view)
+
+
+def _room_for_search(task: Task, made: Round) -> int:
+    """Return how many evaluations the first descents may have now.
+
+    When they have had their share, the lowest one goes on alone as long as too few heights matter to model any.
+    """
+    room = min(task.budget, int(made.settings.search_share * task.budget)) - made.n
+    return room if np.sum(made.sample.matters) >= fewest_that_tell(task.dim) else max(room, 1)
 
 
 def _with_facts(task: Task, seen: Seen, before: Round | None, settings: Settings) -> Round | None:
@@ -242,7 +246,7 @@ def _with_models(task: Task, made: Round, anew: bool) -> tuple[Round, View]:
     """Return a round with surrogates of what is known, and what the believed one sees."""
     sample = made.sample
     charts = tuple(
-        chart for chart in made.charts if chart.log_mass > largest_mass(made.charts) - made.settings.smallest_mass
+        chart for chart in made.charts if chart.log_mass >= largest_mass(made.charts) - made.settings.smallest_mass
     )
     models = fit_models(sample, charts, made.models, anew, made.tests)
     generator = task.generator(Purpose.ROUND, made.n)

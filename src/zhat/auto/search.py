@@ -94,10 +94,12 @@ class Search:
         return replace(self, going=tuple(one for one in going if one.step is not None or math.isfinite(one.lowest)))
 
     def advanced(self, sample: Sample, known: Known, room: int) -> Search:
-        """Return the first search with its next points, at most ``room``; or ended, with its first basin."""
-        going, waiting, left = list(self.going), list(self.waiting), self.left - 1
+        """Return the first search with its next points, at most ``room``; or ended, with its first basin.
+
+        Where there is no room for all, the lowest go on.
+        """
+        going, waiting, left = sorted(self.going, key=lambda one: one.lowest), list(self.waiting), self.left - 1
         if left <= 0 and len(going) > 1:
-            going.sort(key=lambda descent: descent.lowest)
             kept = (len(going) + 1) // 2
             waiting += [replace(descent, step=None) for descent in going[kept:]]
             going, left = going[:kept], sample.settings.lap * (sample.space.dim + 2)

@@ -147,11 +147,11 @@ class Piece:
 
 
 class LeftOut(NamedTuple):
-    """Which heights of a sample a surrogate was told, by how much the others miss each, and the variance of that."""
+    """Which heights of a sample a surrogate was told, by how much the others miss each, and the sd of that."""
 
     rows: IndexArray
     missed: FloatArray
-    variance: FloatArray
+    sd: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +249,7 @@ class Surrogate:
             if piece is not None:
                 missed, variance = piece.process.leave_one_out()
                 slope = np.exp(piece.process.y + piece.process.x[:, -1]) if piece.frame.chart else 1.0
-                parts.append((piece.rows, slope * missed, slope**2 * variance))
+                parts.append((piece.rows, slope * missed, slope * np.sqrt(variance)))
         return LeftOut(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
     def log_scores(self, unit: FloatArray, height: FloatArray, noise: FloatArray, limit: FloatArray) -> FloatArray:

@@ -9,11 +9,11 @@ RELEVANT_HEIGHT_PER_AXIS = 1.5
 NOISE_SDS = 6.0
 
 
-def fewest_low(dim: int) -> int:
-    """Return how many heights that matter it takes at least to know an integrand."""
-    return 2 * dim + 2
-
-
 def relevant_height(dim: int) -> float:
     """Return the height above which an integrand of this many axes hardly matters."""
     return RELEVANT_HEIGHT + RELEVANT_HEIGHT_PER_AXIS * float(dim)
+
+
+def fewest_that_tell(dim: int) -> int:
+    """Return how many heights that matter it takes to tell anything of the others."""
+    return 2 * dim + 2

@@ -86,12 +86,12 @@ class Walls:
         """Return the covariance of these distances."""
         return self.process.covariance(embed(x, self.periodic), embed(other, self.periodic))
 
-    def covariance(self, x: FloatArray, other: FloatArray) -> FloatArray:
+    def covariance_of_sides(self, x: FloatArray, other: FloatArray) -> FloatArray:
         """Return the covariance of whether the energy is finite at one point and at another, to first order."""
-        (mean, sd), (other_mean, other_sd) = self._distance(x), self._distance(other)
-        density, other_density = norm.pdf(mean / sd) / sd, norm.pdf(other_mean / other_sd) / other_sd
-        shared = self.process.covariance(embed(x, self.periodic), embed(other, self.periodic))
-        return np.asarray(shared * np.outer(density, other_density))
+        sd, other_sd = self._sd(x), self._sd(other)
+        density = norm.pdf(self.distance(x) / sd) / sd
+        other_density = norm.pdf(self.distance(other) / other_sd) / other_sd
+        return np.asarray(self.covariance(x, other) * np.outer(density, other_density))
 
     def relative_error(self, x: FloatArray, weights: FloatArray) -> float:
         """Return what the walls' unknown places contribute to the standard error of log ∫ e^{-h}.
