@@ -82,17 +82,19 @@ def _still_falling(task: Task, made: Round, there_is: Room) -> float:
 
     As far as it has fallen since half of the evaluations, noise apart, but no farther than there is room for in an
     integrand that was seen. Fewer values than can tell a quadratic do not tell that either: then the bottom may be as
-    far below the lowest as most of the first ones, which lie anywhere, are above it.
+    far below the lowest as most of the first ones, which lie anywhere, are above it. Where so many matter that they
+    tell one, the bottom has been seen, and how log Z moves tells the rest.
     """
     assert made.models is not None
-    if made.search.basins[0].descent.ended:
+    enough = FEWEST_A_TERM * n_terms("quadratic", task.dim)
+    if made.search.basins[0].descent.ended or np.sum(made.sample.matters) >= enough:
         return 0.0
     height, position = made.sample.height, made.known.position
     early, first = (
         height[np.isfinite(height) & (position < n)] for n in (0.5 * made.n, first_size(task, made.settings))
     )
     falling = float(np.min(early)) if len(early) else made.limit
-    if len(height) < FEWEST_A_TERM * n_terms("quadratic", task.dim):
+    if len(height) < enough:
         usual = float(np.quantile(first, 0.5, method="higher")) if len(first) > 1 else made.limit
         falling = max(falling, usual)
     falling -= NOISE_SDS * made.sample.noise_std
