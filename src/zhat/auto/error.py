@@ -83,9 +83,13 @@ def _still_falling(task: Task, made: Round, there_is: Room) -> float:
 
     As far as it has fallen since half of the evaluations, noise apart, but no farther than there is room for in an
     integrand that was seen. Fewer values than can tell a quadratic do not tell that either: then the bottom may be as
-    far below the lowest as most of the first ones, which lie anywhere, are above it.
+    far below the lowest as most of the first ones, which lie anywhere, are above it. Where so many matter that they
+    tell one, the bottom has been seen, and how log Z moves tells the rest.
     """
     sample, known = made.sample, made.known
+    enough = FEWEST_A_TERM * n_terms("quadratic", task.dim)
+    if np.sum(sample.matters) >= enough:
+        return 0.0
     lowest, lap = int(np.argmin(sample.height)), STEPS_A_LAP * (task.dim + 2)
     before = float(np.min(sample.height[known.position < made.n - lap], initial=math.inf))
     # As if the last evaluations had been a lap of it, whoever asked for them.
@@ -101,7 +105,7 @@ def _still_falling(task: Task, made: Round, there_is: Room) -> float:
         height[np.isfinite(height) & (position < n)] for n in (0.5 * made.n, first_size(task, made.settings))
     )
     falling = float(np.min(early)) if len(early) else made.limit
-    if len(height) < FEWEST_A_TERM * n_terms("quadratic", task.dim):
+    if len(height) < enough:
         usual = float(np.quantile(first, 0.5, method="higher")) if len(first) > 1 else made.limit
         falling = max(falling, usual)
     falling -= NOISE_SDS * sample.noise_std
