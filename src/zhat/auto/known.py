@@ -100,7 +100,7 @@ class Known:
     def _are_at(self, place: FloatArray, natural: FloatArray, unit: FloatArray) -> BoolArray:
         """Return which points are at a place, all but for rounding."""
         apart = np.abs(self.space.difference(natural, place)), np.abs(unit - self.space.unit_of_natural(place[None, :]))
-        return np.all((apart[0] < SMALLEST_APART) | (apart[1] < SMALLEST_APART_ON_CUBE), axis=1)
+        return np.asarray(np.all((apart[0] < SMALLEST_APART) | (apart[1] < SMALLEST_APART_ON_CUBE), axis=1))
 
     def foreseen(self, place: FloatArray) -> float | None:
         """Return the height at a place where it takes no evaluation to know it; otherwise None.
