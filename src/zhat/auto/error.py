@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from zhat.auto.drift import Looked, drift
-from zhat.auto.models import surprise
+from zhat.auto.models import EXTRAPOLATED_SD, surprise
 from zhat.auto.places import first_size
 from zhat.auto.planning import target_of
 from zhat.auto.plausible import Room, log_integrals, room
@@ -67,7 +67,8 @@ def parts_of_error(
         "noise_error": learned_shift_error(task, facts, made.noise / task.inverse_temperature**2),
     }
     if task.quantiles:
-        parts["edge_error"] = float(np.sum(mass_beyond(best.height, region, task.quantiles)))
+        edges = mass_beyond(best.height, lambda unit: best.sd(unit) < EXTRAPOLATED_SD, region, task.quantiles)
+        parts["edge_error"] = float(np.sum(edges))
     return 0.5 * unseen + made.known.shift, parts, {"surprise": wrong}
 
 

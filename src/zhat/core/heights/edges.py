@@ -3,17 +3,18 @@
 A cube of quantiles is only seen down to its outermost ones, `EDGE`. Along such an axis, with u the
 probability that is left to the end, the mass beyond u is that of ∫ e^{-h} du = ∫ e^{-h} u d(log u). Where e^{-h} u
 falls with u like a power, what lies beyond the outermost quantile follows from its value there. Where it does not fall,
-the likelihood outgrows the prior, and no integral is known to exist.
+the likelihood outgrows the prior, and no integral is known to exist: if the heights there are known at all.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from scipy.special import logsumexp, ndtr, ndtri
 
-from zhat.core.arrays import FloatArray, Surface
+from zhat.core.arrays import BoolArray, FloatArray, Surface
 from zhat.core.integrate.distribution import Region
 
 #: The outermost quantile.
@@ -27,44 +28,51 @@ SMALLEST_STEP = 1e-3
 SLOWEST = 0.05
 WORTH_A_DOUBT = 1e-3
 
+#: Tells of points of the unit cube whether anything is known of the height there.
+Known = Callable[[FloatArray], BoolArray]
 
-def mass_beyond(height: Surface, region: Region, axes: tuple[int, ...]) -> FloatArray:
+
+def mass_beyond(height: Surface, known: Known, region: Region, axes: tuple[int, ...]) -> FloatArray:
     """Return for each of some axes the mass beyond its outermost quantiles, as a share of all; inf if without bound.
 
     Parameters
     ----------
     height
         h, ``(n, d) -> (n,)`` on the unit cube.
+    known
+        Whether that is more than a guess: where it is not, the mass beyond may be large, but has a bound.
     region
         e^{-h} as weighted points.
     axes
         Those that are quantiles of distributions without an end.
     """
     points = np.clip(region.equally_weighted(N_LINES).points, EDGE, 1.0 - EDGE)
-    return np.array([_beyond_both_ends(height, points, axis) for axis in axes])
+    return np.array([_beyond_both_ends(height, known, points, axis) for axis in axes])
 
 
-def _beyond_both_ends(height: Surface, points: FloatArray, axis: int) -> float:
+def _beyond_both_ends(height: Surface, known: Known, points: FloatArray, axis: int) -> float:
     """Return the mass beyond both ends of an axis, in the mean over lines through these points."""
     log_total = _log_line_integrals(height, points, axis)
     beyond = 0.0
     for outermost, inner in ((EDGE, math.e * EDGE), (1.0 - EDGE, 1.0 - math.e * EDGE)):
         # The share of a line's integral for each e-fold of u.
-        last, before = (
-            float(logsumexp(-_at(height, points, axis, place) + math.log(left) - log_total)) - math.log(len(points))
-            for place, left in ((outermost, EDGE), (inner, math.e * EDGE))
+        at_end, inside = (_moved(points, axis, place) for place in (outermost, inner))
+        shares, shares_before = (
+            math.log(left) - height(at) - log_total - math.log(len(points))
+            for at, left in ((at_end, EDGE), (inside, math.e * EDGE))
         )
-        power = before - last
-        if power < SLOWEST and last > math.log(WORTH_A_DOUBT):
+        last = float(logsumexp(shares))
+        power = float(logsumexp(shares_before)) - last
+        if power < SLOWEST and logsumexp(shares, b=known(at_end)) > math.log(WORTH_A_DOUBT):
             return math.inf
         beyond += math.exp(min(last, 0.0)) / max(power, SLOWEST)
     return beyond
 
 
-def _at(height: Surface, points: FloatArray, axis: int, place: float) -> FloatArray:
+def _moved(points: FloatArray, axis: int, place: float) -> FloatArray:
     moved = points.copy()
     moved[:, axis] = place
-    return height(moved)
+    return moved
 
 
 def _log_line_integrals(height: Surface, points: FloatArray, axis: int) -> FloatArray:
