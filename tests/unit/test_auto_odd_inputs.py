@@ -78,7 +78,9 @@ def correlated(dim, degrees_of_freedom=math.inf):
 
 
 @pytest.mark.parametrize("degrees_of_freedom", [math.inf, 5.0])
-@pytest.mark.parametrize(("dim", "budget"), [(4, 24), (5, 25), (6, 32), (8, 48), pytest.param(20, 64, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("dim", "budget"), [(4, 24), (5, 25), (6, 32), (8, 48), pytest.param(20, 64, marks=pytest.mark.slow)]
+)
 def test_a_search_that_was_not_over_makes_a_wide_interval_and_a_status(dim, budget, degrees_of_freedom):
     energy, truth = correlated(dim, degrees_of_freedom)
     runs = [estimate(energy, [(-10.0, 10.0)] * dim, budget=budget, seed=seed) for seed in range(4)]

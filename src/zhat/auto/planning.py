@@ -247,7 +247,7 @@ def _most_telling(unknown: Sequence[Unknown], n_coming: int, n: int) -> list[int
     for step in range(n_coming + n):
         best = step
         if step >= n_coming:
-            gain = sum(one.gain(step % 2) for one in unknown)[n_coming:]
+            gain = np.sum([one.gain(step % 2) for one in unknown], axis=0)[n_coming:]
             gain[chosen] = -1.0
             best = n_coming + int(np.argmax(gain))
             chosen.append(best - n_coming)
