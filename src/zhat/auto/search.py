@@ -98,7 +98,9 @@ class Search:
 
         Where there is no room for all, the lowest go on.
         """
-        going, waiting, left = sorted(self.going, key=lambda one: one.lowest), list(self.waiting), self.left - 1
+        going, waiting, left = list(self.going), list(self.waiting), self.left - 1
+        if room < len(going) or (left <= 0 and len(going) > 1):
+            going.sort(key=lambda descent: descent.lowest)
         if left <= 0 and len(going) > 1:
             kept = (len(going) + 1) // 2
             waiting += [replace(descent, step=None) for descent in going[kept:]]

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import log_ndtr
-from scipy.stats import norm
 
 from zhat.core.arrays import BoolArray, FloatArray, thinned
 from zhat.core.gp.fit import Search, spread_and_centre
@@ -89,9 +88,9 @@ class Walls:
     def covariance_of_sides(self, x: FloatArray, other: FloatArray) -> FloatArray:
         """Return the covariance of whether the energy is finite at one point and at another, to first order."""
         sd, other_sd = self._sd(x), self._sd(other)
-        density = norm.pdf(self.distance(x) / sd) / sd
-        other_density = norm.pdf(self.distance(other) / other_sd) / other_sd
-        return np.asarray(self.covariance(x, other) * np.outer(density, other_density))
+        density = np.exp(-0.5 * (self.distance(x) / sd) ** 2) / sd
+        other_density = np.exp(-0.5 * (self.distance(other) / other_sd) ** 2) / other_sd
+        return np.asarray(self.covariance(x, other) * np.outer(density, other_density) / (2.0 * math.pi))
 
     def relative_error(self, x: FloatArray, weights: FloatArray) -> float:
         """Return what the walls' unknown places contribute to the standard error of log ∫ e^{-h}.
