@@ -21,6 +21,8 @@ from .density import ScoredIntegrand, log_standard_normal
 N_SWARMS = 4
 #: Particles of a swarm. That there are as many whatever an evaluation costs makes a truth the same on every machine.
 SWARM_SIZE = 1024
+#: Weights whose logarithms differ by no more than this are as good as the same.
+SMALLEST_DIFFERENCE = 1e-3
 #: Share of the particles that a change of the temperature leaves effective.
 KEPT_SHARE = 0.7
 #: Sweeps of moves at each temperature, and more an axis.
@@ -95,7 +97,11 @@ def next_step(log_likelihood: FloatArray, most: float) -> float:
         return most
     # On a logarithmic scale: a wide box makes first steps of 1e-8.
     log_most = math.log(most)
-    log_step = brentq(lambda log_step: excess(math.exp(log_step)), log_most - 60.0, log_most)
+    log_least = log_most - 60.0
+    if excess(math.exp(log_least)) < 0.0:
+        # Energies that diverge make any: where weights hardly differ, nearly all particles are effective.
+        log_least = math.log(SMALLEST_DIFFERENCE / float(np.ptp(finite)))
+    log_step = brentq(lambda log_step: excess(math.exp(log_step)), log_least, log_most)
     return math.exp(float(log_step))
 
 
